@@ -21,18 +21,6 @@ NodePlace placeOf(const NodeLink* link, std::size_t workers) {
   return place;
 }
 
-/// Operations on devices do not check their results, so these are checked before the model takes them.
-void requireFiniteMerge(std::span<const SharedBlock> blocks, std::span<const Tensor> merged) {
-  for (std::size_t b = 0; b < blocks.size(); ++b) {
-    if (!merged[b].defined()) continue;
-    const StateBlock onCpu{.name = blocks[b].name,
-                           .kind = blocks[b].kind,
-                           .values = copyTo(merged[b], Device::cpu()),
-                           .segments = blocks[b].segments};
-    requireFiniteBlock(onCpu, fmt::format("after the last merge the {}", onCpu.name));
-  }
-}
-
 }  // namespace
 
 ReplicaSet::ReplicaSet(Model& model, const std::vector<Placement>& placements, int threadsPerWorker,
@@ -88,16 +76,11 @@ void ReplicaSet::make() {
                               .allState = traits_.localWork == LocalWork::Step,  // else updates check theirs
                               .mayOverflow = traits_.extrapolates});
   exchange_ = std::move(exchange);
+  filling_.emplace(model_, *exchange_, place_, traits_, workers_);
 }
 
 std::string ReplicaSet::merging() const {
   return exchange_ ? exchange_->describe() : choice_.describe();
-}
-
-std::vector<Tensor> ReplicaSet::sharedValues() {
-  std::vector<Tensor> values;
-  for (const auto* block : sharedState(model_)) values.push_back(block->values);
-  return values;
 }
 
 bool ReplicaSet::begin(Strategy& strategy, const Resumption& resumed) {
@@ -112,9 +95,8 @@ bool ReplicaSet::load(const Resumption& resumed) {
   exchange_->wait();  // a failed fit may have left work in progress
   memory_.requireSame(model_, threads_);
   model_.context().synchronize();
-  modelValues_ = sharedValues();
-  merged_.reserve(modelValues_.size());
-  const bool unchanged = filled_ && isUnchanged();
+  filling_->begin();
+  const bool unchanged = filling_->isUnchanged();
   examplesBefore_ = resumed.examples;
   examplesBefore_.resize(static_cast<std::size_t>(place_.workers()));
   if (trained_ && unchanged && !resumed.any) {
@@ -125,11 +107,12 @@ bool ReplicaSet::load(const Resumption& resumed) {
   trained_ = false;  // until the strategy has begun with the model, too
   loadReplicas();
   for (const auto& worker : workers_) worker->setWhole();
-  const auto values = sharedValues();
-  for (std::size_t b = 0; b < values.size(); ++b) copyToAll(values[b], exchange_->blocks()[b].mergedCopies);
+  const auto state = sharedState(model_);
+  for (std::size_t b = 0; b < state.size(); ++b)
+    copyToAll(state[b]->values, exchange_->blocks()[b].mergedCopies);
   const std::string rule = strategy_.describe();
-  loadStrategyState(*exchange_, model_, /*stale=*/filled_ && !unchanged && !resumed.any, resumed.sameRule,
-                    rule);
+  loadStrategyState(*exchange_, model_, /*stale=*/filling_->filled() && !unchanged && !resumed.any,
+                    resumed.sameRule, rule);
   beginOwnUpdates();
   takeValues(resumed.values, *exchange_, resumed.replicas);
   if (resumed.replicas) takeSection(resumed.values, Section::OwnUpdates, *exchange_);
@@ -139,7 +122,7 @@ bool ReplicaSet::load(const Resumption& resumed) {
   exchange_->restart();
   // What each worker has taken is not in the model: a next training continues from it, also if the epoch
   // had no batch left.
-  if (resumed.any) filled_ = true;
+  if (resumed.any) filling_->setFilled();
   return true;
 }
 
@@ -158,7 +141,7 @@ void ReplicaSet::start(Strategy& strategy) {
 
 void ReplicaSet::loadReplicas() {
   // Read here, on one thread: a model is not thread-safe and may make its blocks in this call.
-  const auto values = sharedValues();
+  const auto state = sharedState(model_);
   const auto blocks = exchange_->blocks();
   // Each worker copies on its own thread, so its memory is touched where it is used.
   runOnAll(threads_, "could not take the model's state", [&](ReplicaThread& thread) {
@@ -167,9 +150,9 @@ void ReplicaSet::loadReplicas() {
       if (blocks[b].kind == BlockKind::Gradients) continue;
       Tensor target = blocks[b].replicas[static_cast<std::size_t>(thread.index())];
       if (target.device().isCpu())
-        copy(values.at(b), target);  // from any device
+        copy(state.at(b)->values, target);  // from any device
       else
-        copy(values.at(b), target, thread.context());
+        copy(state.at(b)->values, target, thread.context());
     }
     takeCounters(thread.replica());
   });
@@ -190,22 +173,6 @@ void ReplicaSet::beginOwnUpdates() {
   }
 }
 
-std::optional<std::int64_t> ReplicaSet::updatesAfterReset() const {
-  if (traits_.updaterState != UpdaterState::Reset) return {};
-  const auto first = static_cast<std::size_t>(place_.worker(0));
-  const OwnUpdates& own = *OwnUpdates::find(*exchange_, first);
-  if (traits_.localWork == LocalWork::Gradient) return static_cast<std::int64_t>(own.count);
-  return own.mergedCopyReset != 0 ? std::optional<std::int64_t>(0) : std::nullopt;
-}
-
-bool ReplicaSet::isUnchanged() {
-  const auto merged = mergedValues();
-  const auto values = sharedValues();
-  for (std::size_t b = 0; b < merged.size(); ++b)
-    if (merged[b].defined() && !sameBytes(merged[b], values.at(b))) return false;
-  return !merged.empty();
-}
-
 bool ReplicaSet::fill(bool afterFailure, bool together) {
   exchange_->wait();
   if (!exchange_->whole()) return false;
@@ -213,52 +180,15 @@ bool ReplicaSet::fill(bool afterFailure, bool together) {
   for (const auto& block : exchange_->blocks())
     if (block.rule == MergeRule::Keep && trained_ && (together || place_.nodes == 1))
       workerBlocks().takeMean(block, examples(), model_.context());
-  const auto merged = mergedValues();
-  if (merged.empty()) return false;
-  if (!exchange_->topology().checksResults) requireFiniteMerge(exchange_->blocks(), merged);
-  try {
-    try {
-      prepareSavedState(*exchange_, model_, afterFailure, together);
-    } catch (const std::exception& error) {
-      const bool outOfMemory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
-                               dynamic_cast<const OutOfMemory*>(&error) != nullptr;
-      if (!afterFailure || !outOfMemory) throw;
-      model_.strategyState().clear();  // the strategy's state is reset
-    }
-    for (std::size_t b = 0; b < merged.size(); ++b)
-      if (merged[b].defined()) copy(merged[b], modelValues_.at(b));
-    saveStrategyState(*exchange_, model_, together);
-    filled_ = true;
-  } catch (...) {
-    model_.strategyState().clear();
-    throw;
-  }
-  return true;
-}
-
-std::span<const Tensor> ReplicaSet::mergedValues() {
-  const auto whole = std::ranges::find_if(workers_, [](const auto& worker) { return worker->whole(); });
-  const bool ofReplica = traits_.localWork == LocalWork::Gradient;
-  merged_.clear();
-  if (ofReplica && whole == workers_.end()) return {};
-  for (const auto& block : exchange_->blocks()) {
-    // Forward passes change a replica's statistics between merges, so their merged copy is taken.
-    const bool updated = block.kind == BlockKind::Parameters || block.kind == BlockKind::UpdaterState;
-    const bool source = block.kind == BlockKind::Parameters && !traits_.modelSource.empty();
-    merged_.push_back(ofReplica && updated
-                          ? block.replicas[static_cast<std::size_t>((*whole)->thread().index())]
-                      : source                ? exchange_->strategyBlock(traits_.modelSource).values.front()
-                      : block.hasMergedCopy() ? block.mergedCopy()
-                                              : Tensor());
-  }
-  return merged_;
+  return filling_->fill(afterFailure, together);
 }
 
 void ReplicaSet::addOwn(TrainingState& state, bool inFlight, std::span<const std::int64_t> examples) {
   std::vector<CollectedBlock> collected;
   for (const SharedBlock& block : exchange_->blocks())
     collected.push_back(workerBlocks().collect(block, examples));
-  addValues(state, exchange_->blocks(), mergedValues(), traits_.localWork == LocalWork::Step, collected);
+  addValues(state, exchange_->blocks(), filling_->mergedValues(), traits_.localWork == LocalWork::Step,
+            collected);
   // If each merge resets all workers, a checkpoint needs no count of theirs.
   const auto add = [&](Section section) {
     addSection(state, section, model_, *exchange_, strategy_.pending());

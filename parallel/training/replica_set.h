@@ -12,6 +12,7 @@
 #include "muster/parallel/training/block_memory.h"
 #include "muster/parallel/training/exchange_choice.h"
 #include "muster/parallel/training/internals.h"
+#include "muster/parallel/training/model_filling.h"
 #include "muster/parallel/training/resumption.h"
 #include "muster/parallel/training/worker.h"
 #include "muster/parallel/training/worker_blocks.h"
@@ -75,7 +76,7 @@ class ReplicaSet {
   /// @throws DeviceFailure if a device is lost.
   bool fill(bool afterFailure, bool together);
   /// After `fill`: the updates that the updater's state has had which it copied, if a merge has reset it.
-  std::optional<std::int64_t> updatesAfterReset() const;
+  std::optional<std::int64_t> updatesAfterReset() const { return filling_->updatesAfterReset(); }
   /// The blocks that may differ from worker to worker. Call it once the replicas are made.
   WorkerBlocks workerBlocks() const { return {*exchange_, place_, traits_}; }
   /// [worker] Examples trained since `fit()` began, also before it was resumed; of this node's workers.
@@ -89,13 +90,6 @@ class ReplicaSet {
   void setUntrained() { trained_ = false; }
 
  private:
-  /// The user's model's values of the shared blocks, in the exchange's order.
-  std::vector<Tensor> sharedValues();
-  /// Where the merged value of each block is, in the exchange's order; empty if no such state exists. Valid
-  /// until the next call.
-  std::span<const Tensor> mergedValues();
-  /// Whether the user's model still holds what `fill` wrote.
-  bool isUnchanged();
   bool load(const Resumption& resumed);
   void start(Strategy& strategy);
   void loadReplicas();
@@ -111,13 +105,10 @@ class ReplicaSet {
   const std::function<void(const Model&)> replicaMade_;  // for tests
   std::unique_ptr<Exchange> exchange_;                   // none until the replicas are made
   std::unique_ptr<MergeUndo> undo_;                      // of the exchange's merges
+  std::optional<ModelFilling> filling_;                  // of the exchange's merges
   BlockMemory memory_;                                   // of the replicas
   std::vector<std::int64_t> examplesBefore_;             // [worker] trained before this `fit()` was resumed
   bool trained_ = false;
-  bool filled_ = false;  // whether the user's model was filled, or resumed, since the replicas were made
-  // Made before a training, so that the model can be filled after memory has run out.
-  std::vector<Tensor> modelValues_;               // the user's model's values of the shared blocks
-  std::vector<Tensor> merged_;                    // memory of mergedValues()
   std::vector<ReplicaThread*> threads_;           // [local worker]
   std::vector<std::unique_ptr<Worker>> workers_;  // last: destroyed before the members that the threads use
 };
