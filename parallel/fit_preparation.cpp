@@ -1,28 +1,11 @@
 // What fit() prepares before the training: the replicas, with the state of a checkpoint, and the strategy.
 #include "muster/core/base/error.h"
-#include "muster/core/device/memory_room.h"
 #include "muster/parallel/training/agreement.h"
 #include "muster/parallel/training/first_batch.h"
 #include "muster/parallel/training/named_call.h"
 #include "muster/parallel/wrapper_impl.h"
 
 namespace muster {
-
-void ParallelWrapper::Impl::makeReplicas(const Batch& first, bool training) {
-  const auto root = internalsOf(options_).root;
-  const auto room = memoryRoom(root);
-  if (auto need = room ? session_->memoryNeed() : std::nullopt) {
-    if (first.examples() > 0) {  // else nothing of the epoch is left to train
-      need->addBatches(first, options_.prefetchBuffer + options_.workers);
-      if (need->stepsMayExceed(*room))
-        need->addStep(model_, first, training,
-                      {.threads = options_.threadsPerWorker, .mathMode = options_.mathMode});
-    }
-    need->requireRoom(root);
-  }
-  caller_.set(Activity::Kind::WaitingForWorkers);
-  replicas().make();
-}
 
 Agreement ParallelWrapper::Impl::agreement(const DataSetIterator& data, std::int64_t epochs,
                                            std::int64_t nextBatch, const Batch* first) {
@@ -58,7 +41,8 @@ bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, std::int64_t 
   if (!replicas().made()) {
     any = kept || prepareModel(model_, data, caller_, model_.epoch(), resumed.position, first);
     require(any || !model_.blocks().empty(), "fit: the data set has no batches");
-    makeReplicas(first, true);
+    caller_.set(Activity::Kind::WaitingForWorkers);
+    session_->makeReplicas(first, true);
   }
   caller_.set(Activity::Kind::WaitingForWorkers);
   if (auto* const link = options_.nodes.link())

@@ -56,7 +56,8 @@ AnyEvaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data, st
   const bool read = !replicas().made();
   if (read) {
     require(prepareModel(model_, data, caller_, 0, {}, first), "evaluate: the data set has no batches");
-    makeReplicas(first, false);
+    caller_.set(Activity::Kind::WaitingForWorkers);
+    session_->makeReplicas(first, false);
   }
   // One more batch a worker keeps all workers busy. The training's batches are not used: they may hold data
   // that was read ahead, or an iterator's own memory.

@@ -46,7 +46,6 @@ struct ParallelWrapper::Impl final : Trainer {
   class ElasticFit;
 
   ReplicaSet& replicas() const { return session_->replicas(); }
-  void makeReplicas(const Batch& first, bool training);
   Agreement agreement(const DataSetIterator& data, std::int64_t epochs, std::int64_t nextBatch,
                       const Batch* first);
   const NumberedBatches* numberedFor(const DataSetIterator& data, const Resumption& resumed);

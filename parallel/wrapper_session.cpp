@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "muster/core/base/plural.h"
+#include "muster/core/device/memory_room.h"
 #include "muster/core/nn/plan_remark.h"
 #include "muster/parallel/nodes/elastic/elastic_nodes.h"
 #include "muster/parallel/nodes/node_link.h"
@@ -54,6 +55,21 @@ WrapperSession::WrapperSession(Model& model, const ParallelOptions& options, con
 std::optional<MemoryNeed> WrapperSession::memoryNeed() const {
   return needOnHost(model_, *strategy_, placements_, replicas_.place(), options_.groups,
                     replicas_.mirrored());
+}
+
+void WrapperSession::makeReplicas(const Batch& first, bool training) {
+  const auto root = internalsOf(options_).root;
+  const auto room = memoryRoom(root);
+  if (auto need = room ? memoryNeed() : std::nullopt) {
+    if (first.examples() > 0) {
+      need->addBatches(first, options_.prefetchBuffer + options_.workers);
+      if (need->stepsMayExceed(*room))
+        need->addStep(model_, first, training,
+                      {.threads = options_.threadsPerWorker, .mathMode = options_.mathMode});
+    }
+    need->requireRoom(root);
+  }
+  replicas_.make();
 }
 
 std::string WrapperSession::plan() const {
