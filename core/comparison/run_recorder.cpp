@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/is_divergence.h"
 #include "muster/core/comparison/detail/others_load.h"
 #include "muster/core/comparison/sample_mean.h"
 #include "muster/core/device/device.h"
@@ -13,15 +14,6 @@
 
 namespace muster {
 namespace {
-
-template <typename E>
-bool isA(const std::exception_ptr& cause) try {
-  std::rethrow_exception(cause);
-} catch (const E&) {
-  return true;
-} catch (...) {
-  return false;
-}
 
 /// What a TrainingError was thrown for; another exception itself.
 std::exception_ptr causeOf(const std::exception_ptr& exception) try {
@@ -130,9 +122,8 @@ RunRecord RunRecorder::finishBy(const Test& test) try {
 }
 
 RunRecord RunRecorder::failed(const std::exception_ptr& exception) {
-  const auto cause = causeOf(exception);
-  if (!isA<NonFiniteScore>(cause)) std::rethrow_exception(exception);
-  record_.failure = describe(cause);
+  if (!isDivergence(exception)) std::rethrow_exception(exception);
+  record_.failure = describe(causeOf(exception));
   return record_;
 }
 

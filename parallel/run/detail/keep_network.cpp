@@ -12,22 +12,11 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/is_divergence.h"
+#include "muster/core/base/log.h"
 
 namespace muster::detail {
 namespace {
-
-/// Whether the failure is a non-finite score, gradient or output.
-bool isDivergence(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const NonFiniteScore&) {
-    return true;
-  } catch (const TrainingError& error) {
-    return error.cause() != nullptr && isDivergence(error.cause());
-  } catch (...) {
-    return false;
-  }
-}
 
 /// The directory, or the nearest one above it that exists.
 std::filesystem::path existing(std::filesystem::path directory) {
@@ -89,7 +78,7 @@ void trainAndSave(const std::function<void()>& train, const std::function<void(b
   } catch (...) {
     const auto problem = std::current_exception();
     if (failure && !isDivergence(problem))
-      fmt::print(stderr, "what was trained could not be saved: {}\n", describe(problem));
+      log(LogLevel::Error, fmt::format("what was trained could not be saved: {}", describe(problem)));
     else
       failure = problem;
   }

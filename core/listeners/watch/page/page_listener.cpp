@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/is_divergence.h"
 #include "muster/core/base/log.h"
 #include "muster/core/base/mutex.h"
 #include "muster/core/io/detail/network_parts.h"
@@ -47,19 +48,6 @@ std::string valueText(const HyperParameter& parameter) {
   if (const auto* number = std::get_if<double>(&parameter.value)) return fmt::format("{}", *number);
   if (const auto* truth = std::get_if<bool>(&parameter.value)) return *truth ? "true" : "false";
   return std::get<std::string>(parameter.value);
-}
-
-/// Whether the failure is a score that is not finite.
-bool isDivergence(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const NonFiniteScore&) {
-    return true;
-  } catch (const TrainingError& error) {
-    return error.cause() != nullptr && isDivergence(error.cause());
-  } catch (...) {
-    return false;
-  }
 }
 
 /// An axis at an iteration; 0 if the file has no such number.

@@ -6,6 +6,7 @@
 
 #include "muster/core/base/error.h"
 #include "tests/support/environment.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
@@ -39,6 +40,13 @@ TEST_CASE("a trained model is saved before its failure is reported; if it diverg
   CHECK(saved == 2);
   CHECK(failed);
   CHECK_FALSE(std::filesystem::exists(other));
+
+  test::LogLines log;
+  const auto full = [](bool) { throw FileError("model", "no room"); };
+  CHECK(thrown<FileError>([&] {
+          trainAndSave([] { throw FileError("plot", "disk full"); }, full, "--lr 1", beside);
+        }) == "plot: disk full");
+  CHECK(log.all() == std::vector<std::string>{"what was trained could not be saved: model: no room"});
 
   const auto diverge = [] {
     const auto cause = std::make_exception_ptr(NonFiniteScore("the score became nan"));
