@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
-#include "muster/core/base/nearest_word.h"
 #include "muster/core/io/json_value.h"
 #include "muster/datasets/cell_values.h"
 #include "muster/datasets/detail/class_names.h"

@@ -11,7 +11,6 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
-#include "muster/core/base/nearest_word.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/io/json_value.h"
 #include "muster/datasets/cell_values.h"
@@ -30,8 +29,7 @@ std::set<std::size_t> columnsNamed(const Table& table, std::span<const std::stri
   for (const auto& name : names) {
     const auto column = table.find(trimmed(name));
     if (!column)
-      throw FileError(table.origin(), fmt::format("has no column \"{}\"; the nearest of its {} is {}", name,
-                                                  table.names().size(), nearestWord(name, table.names())));
+      throw FileError(table.origin(), detail::noColumn(name, table.names()));
     found.insert(*column);
   }
   return found;

@@ -51,8 +51,8 @@ const Command& commandNamed(const std::string& name) {
     for (const auto& command : commands()) names.emplace_back(command.name);
   muster::require(!name.ends_with(".json"), "there is no command \"{}\"; to train it: muster train {}", name,
                   name);
-  throw muster::InvalidArgument(fmt::format("there is no command \"{}\"; the nearest is {}; --help lists all",
-                                            name, muster::nearestWord(name, names)));
+  throw muster::InvalidArgument(
+      fmt::format("there is no command \"{}\"{}; --help lists all", name, muster::nearestHint(name, names)));
 }
 
 int run(int argc, char** argv) {

@@ -1,12 +1,12 @@
 #include "muster/core/base/nearest_word.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
 #include <utility>
 #include <vector>
-
-#include "muster/core/base/error.h"
 
 namespace muster {
 namespace {
@@ -28,9 +28,22 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-const std::string& nearestWord(std::string_view word, std::span<const std::string> known) {
-  require(!known.empty(), "nearest word: there is none to choose from");
-  return *std::ranges::min_element(known, {}, [&](const auto& k) { return distance(word, k); });
+std::optional<std::string> nearestWord(std::string_view word, std::span<const std::string> known) {
+  if (known.empty()) return {};
+  const auto& nearest = *std::ranges::min_element(known, {}, [&](const auto& k) { return distance(word, k); });
+  const auto most = (std::max(word.size(), nearest.size()) + 2) / 3;
+  return distance(word, nearest) <= most ? std::optional(nearest) : std::nullopt;
+}
+
+std::string nearestHint(std::string_view word, std::span<const std::string> known) {
+  const auto nearest = nearestWord(word, known);
+  return nearest ? fmt::format("; the nearest is {}", *nearest) : "";
+}
+
+std::string nearestOfHint(std::string_view word, std::span<const std::string> known) {
+  if (known.empty()) return "; there are none";
+  const auto hint = nearestHint(word, known);
+  return fmt::format("{}{}", hint.empty() ? "; there are " : hint + ", of ", fmt::join(known, ", "));
 }
 
 }  // namespace muster

@@ -265,9 +265,8 @@ void JsonReader::finish() const {
     if (impl_->asked.empty())
       throw LocatedError(fmt::format("{}: there are no fields here", impl_->pathOf(key)));
     else if (std::ranges::find(impl_->asked, std::string_view(key)) == impl_->asked.end())
-      throw LocatedError(fmt::format("{}: there is no such field; the nearest is {}, of {}",
-                                     impl_->pathOf(key), nearestWord(key, impl_->asked),
-                                     fmt::join(impl_->asked, ", ")));
+      throw LocatedError(fmt::format("{}: there is no such field{}", impl_->pathOf(key),
+                                     nearestOfHint(key, impl_->asked)));
 }
 
 }  // namespace muster

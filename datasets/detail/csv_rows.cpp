@@ -133,6 +133,13 @@ void dropEmptyLast(std::vector<std::string>& fields) {
   if (fields.size() > 1 && trimmed(fields.back()).empty()) fields.pop_back();
 }
 
+std::string noColumn(std::string_view name, const std::vector<std::string>& names) {
+  const auto nearest = nearestWord(name, names);
+  return fmt::format("has no column \"{}\"; {}", name,
+                     nearest ? fmt::format("the nearest of its {} is {}", names.size(), *nearest)
+                             : fmt::format("it has {}", plural(names.size(), "column")));
+}
+
 std::size_t labelColumn(std::string_view label, const std::vector<std::string>& names,
                         const std::filesystem::path& path) {
   label = trimmed(label);
@@ -147,8 +154,7 @@ std::size_t labelColumn(std::string_view label, const std::vector<std::string>& 
   const char* const end = label.data() + label.size();
   const auto [rest, error] = std::from_chars(label.data(), end, number);
   if (error == std::errc() && rest == end && number >= 1 && number <= names.size()) return number - 1;
-  throw FileError(path, fmt::format("has no column \"{}\"; the nearest of its {} is {}", label, names.size(),
-                                    nearestWord(label, names)));
+  throw FileError(path, noColumn(label, names));
 }
 
 void requireFields(CsvRow& row, std::size_t columns, const std::filesystem::path& path) {

@@ -75,6 +75,9 @@ void dropEmptyLast(std::vector<std::string>& fields);
 std::size_t labelColumn(std::string_view label, const std::vector<std::string>& names,
                         const std::filesystem::path& path);
 
+/// What is wrong with a name that no column has, with the nearest name.
+std::string noColumn(std::string_view name, const std::vector<std::string>& names);
+
 /// For a table with one column: names the separator that its first line seems to have.
 std::string oneColumn(std::string_view firstLine, char separator);
 

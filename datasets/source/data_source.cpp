@@ -73,8 +73,8 @@ std::string DataSource::toJson() const {
 
 void DataSource::validate() const {
   require(std::ranges::find(kDataTypes, type) != kDataTypes.end(),
-          "data.type: there is no type \"{}\"; the nearest is {}", type,
-          nearestWord(type, std::vector<std::string>(kDataTypes.begin(), kDataTypes.end())));
+          "data.type: there is no type \"{}\"{}", type,
+          nearestOfHint(type, std::vector<std::string>(kDataTypes.begin(), kDataTypes.end())));
   requireCounts(*this);
   requireBetween("data.classes", classes, 2, 256);
   requireBetween("data.height", height, 0, 1 << 15);

@@ -59,6 +59,13 @@ std::string problemIn(std::span<const char* const> arguments, const po::error& e
   return fmt::format("the arguments \"{}\" cannot be read", fmt::join(arguments, " "));
 }
 
+/// The end of the message about an option that there is not.
+std::string hintFor(std::string_view option, std::span<const std::string> known) {
+  option.remove_prefix(std::min(option.find_first_not_of('-'), option.size()));
+  const auto nearest = muster::nearestWord(option, known);
+  return nearest ? fmt::format("; the nearest is --{}", *nearest) : "";
+}
+
 }  // namespace
 
 void CommandLine::parse(const char* name, const std::string& text, int& number) {
@@ -115,11 +122,10 @@ bool CommandLine::read(int argc, const char* const* argv) {
     po::store(parsed, given_);
   } catch (const po::unknown_option& unknown) {
     std::vector<std::string> known;
-    for (const auto& option : all.options()) known.push_back("--" + option->long_name());
+    for (const auto& option : all.options()) known.push_back(option->long_name());
     const auto whole = unknown.get_option_name(), option = whole.substr(0, whole.find('='));
     throw muster::InvalidArgument(
-        fmt::format("there is no option {}; the nearest is {}; --help lists the options", option,
-                    muster::nearestWord(option, known)));
+        fmt::format("there is no option {}{}; --help lists the options", option, hintFor(option, known)));
   } catch (const po::error& error) {
     const std::span arguments(argv + 1, static_cast<std::size_t>(std::max(argc - 1, 0)));
     throw muster::InvalidArgument(fmt::format("{}; --help lists the options", problemIn(arguments, error)));

@@ -163,8 +163,7 @@ void read(std::string_view network, const Use& use) {
     reader.finish();
     use(one);
   });
-  require(found, "there is no network \"{}\"; the nearest is {}, of {}", name,
-          nearestWord(name, networkNames()), fmt::join(networkNames(), ", "));
+  require(found, "there is no network \"{}\"{}", name, nearestOfHint(name, networkNames()));
 }
 
 /// Data that fit any network, to check its options.

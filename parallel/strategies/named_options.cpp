@@ -137,11 +137,7 @@ class OptionLister final : public Fields {
 
 void refuseUnknown(std::string_view what, std::string_view word, const std::vector<std::string>& known) {
   if (known.empty()) throw InvalidArgument(fmt::format("there is no {} \"{}\"; it has none", what, word));
-  const auto& nearest = nearestWord(word, known);
-  std::string all;
-  for (const auto& name : known) all += (all.empty() ? "" : ", ") + name;
-  throw InvalidArgument(
-      fmt::format("there is no {} \"{}\"; the nearest is {}, of {}", what, word, nearest, all));
+  throw InvalidArgument(fmt::format("there is no {} \"{}\"{}", what, word, nearestOfHint(word, known)));
 }
 
 std::string orList(const std::vector<std::string>& words) {

@@ -35,10 +35,10 @@ void checkRefusal(const Outcome& run, int exit, const std::string& problem) {
 TEST_CASE("invalid options exit with 2 and a sentence") {
   const Convnet convnet;
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
-      {{"--frobnicate"}, "there is no option --frobnicate; the nearest is --"},
+      {{"--frobnicate"}, "there is no option --frobnicate; --help lists the options"},
       {{"--wokers", "2"}, "there is no option --wokers; the nearest is --workers; --help lists the options"},
       {{"--work=2"}, "there is no option --work; the nearest is --workers; --help lists the options"},
-      {{"--%canonical_option%"}, "there is no option --%canonical_option%; the nearest is --"},
+      {{"--%canonical_option%"}, "there is no option --%canonical_option%; --help lists the options"},
       {{"--workers=%x%y%"}, "training.workers: expected a whole number, found the string \"%x%y%\""},
       {{"--lr", "nan"},
        "network.updater.learningRate: expected a finite number that fits a double, got nan\n"},

@@ -107,10 +107,9 @@ std::string BaseRun::pathOf(std::string_view name, std::string_view strategy) co
         known.push_back(path.substr(group.size()));
     }
   throw InvalidArgument(
-      fmt::format("there is no field and no option of {} called \"{}\"; the nearest is {}; a field further "
-                  "inside has its "
+      fmt::format("there is no field and no option of {} called \"{}\"{}; a field further inside has its "
                   "path, as in network.layers[0].units",
-                  strategy, name, muster::nearestWord(name, known)));
+                  strategy, name, muster::nearestHint(name, known)));
 }
 
 }  // namespace comparing

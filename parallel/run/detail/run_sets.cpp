@@ -111,8 +111,7 @@ void requireField(std::string_view path) {
   std::vector<std::string> known;
   for (const auto& field : fieldLines()) known.push_back(field.path);
   require(std::ranges::any_of(known, [&](const std::string& one) { return replaces(path, one); }),
-          "--set {}=null: a run file has no field {}; the nearest is {}", path, path,
-          nearestWord(std::string(path), known));
+          "--set {}=null: a run file has no field {}{}", path, path, nearestHint(path, known));
 }
 
 std::string_view keyOf(std::string_view set) {

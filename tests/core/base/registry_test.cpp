@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "muster/core/base/nearest_word.h"
 #include "muster/core/base/owner_process.h"
 #include "tests/support/thrown.h"
 
@@ -42,14 +41,6 @@ TEST_CASE("a registry makes what was added by its name, and names what there is"
   CHECK_REFUSED(shapes.make("line"), "shape: there is no type \"line\"; there are circle, square");
   CHECK_REFUSED(shapes.add("circle", make<Square>),
                 "shape: there is a type \"circle\" already; yours needs another name");
-}
-
-TEST_CASE("the nearest word is the one with the fewest changes, of equal ones the first") {
-  const std::vector<std::string> known{"rate", "momentum", "rats"};
-  CHECK(nearestWord("rat", known) == "rate");  // one letter, as of "rats"
-  CHECK(nearestWord("momenta", known) == "momentum");
-  CHECK(nearestWord("", known) == "rate");
-  CHECK_THROWS_AS(nearestWord("rate", {}), InvalidArgument);
 }
 
 TEST_CASE("an object with threads is used in its own process, while it is there") {

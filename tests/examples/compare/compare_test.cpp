@@ -293,7 +293,7 @@ TEST_CASE("invalid options exit with 2 and a sentence, before anything is writte
   const Directory directory;
   const std::vector<std::pair<Texts, std::string>> cases{
       {{}, "there is no arm to compare: give some, as in --arm averaging"},
-      {{"--frobnicate"}, "there is no option --frobnicate; the nearest is --"},
+      {{"--frobnicate"}, "there is no option --frobnicate; --help lists the options"},
       {{"--grid", "readme"},
        "--grid is not an option: the run file says what is trained, and --arm what differs"},
       {{"--workers=4"}, "--workers is not an option"},

@@ -97,7 +97,7 @@ TEST_CASE("an unknown name is refused, and the error suggests the nearest known 
   CHECK(refusal("averaging", "period=qrs") ==
         "strategy averaging: period: there is no type \"qrs\"; there are fixed, qsr, adacomm");
   CHECK(refusal("averaging", "period.alpha=1")
-            .starts_with("strategy averaging: there is no option \"period.alpha\"; the nearest is period"));
+            .starts_with("strategy averaging: there is no option \"period.alpha\"; there are every, "));
 }
 
 TEST_CASE("values of another type or out of range are refused") {
@@ -117,7 +117,7 @@ TEST_CASE("values of another type or out of range are refused") {
   CHECK(refusal("diloco", "period=qsr,period.alpha=-1") ==
         "strategy diloco: outer averaging: period.alpha must be at least 0, got -1");
   CHECK(refusal("asynchronous", "clock=sun") ==
-        "strategy asynchronous: there is no clock \"sun\"; the nearest is wall, of virtual, wall");
+        "strategy asynchronous: there is no clock \"sun\"; there are virtual, wall");
 }
 
 TEST_CASE("each strategy of the library has a unique name, a source, and defaults that can be read back") {

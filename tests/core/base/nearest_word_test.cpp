@@ -1,0 +1,35 @@
+#include "muster/core/base/nearest_word.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+namespace muster {
+namespace {
+
+const std::vector<std::string> kKnown{"rate", "momentum", "rats"};
+
+TEST_CASE("the nearest word is the one with the fewest changes, of equal ones the first") {
+  CHECK(nearestWord("rat", kKnown) == "rate");  // one letter, as of "rats"
+  CHECK(nearestWord("momenta", kKnown) == "momentum");
+}
+
+TEST_CASE("a word that is more than a third away from all others has no nearest one") {
+  for (const auto* far : {"", "r", "zigzag", "learning", "momentous occasion"}) {
+    CAPTURE(far);
+    CHECK_FALSE(nearestWord(far, kKnown));
+    CHECK(nearestHint(far, kKnown).empty());
+  }
+  CHECK_FALSE(nearestWord("lr", std::vector<std::string>{"data", "format", "network"}));
+  CHECK_FALSE(nearestWord("rate", {}));
+}
+
+TEST_CASE("the end of a message has the nearest word, and all words if it says so") {
+  CHECK(nearestHint("rat", kKnown) == "; the nearest is rate");
+  CHECK(nearestOfHint("rat", kKnown) == "; the nearest is rate, of rate, momentum, rats");
+  CHECK(nearestOfHint("zigzag", kKnown) == "; there are rate, momentum, rats");
+  CHECK(nearestOfHint("rat", {}) == "; there are none");
+}
+
+}  // namespace
+}  // namespace muster
