@@ -4,9 +4,9 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/io/detail/layer_json.h"
+#include "muster/core/io/detail/network_schema.h"
+#include "muster/core/io/detail/schema_writer.h"
 #include "muster/core/io/network_json.h"
-#include "muster/core/io/network_schema.h"
-#include "muster/core/io/schema_writer.h"
 #include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/layers.h"
 #include "muster/core/nn/multi_layer_network.h"
@@ -17,6 +17,7 @@ namespace muster {
 namespace {
 
 namespace json = boost::json;
+using detail::schemaOfTypes, detail::SchemaFamilies, detail::SchemaWriter;
 
 constexpr std::string_view kChainFormat = "muster.MultiLayerConfiguration";
 constexpr std::string_view kGraphFormat = "muster.ComputationGraphConfiguration";
@@ -179,7 +180,7 @@ json::object graphSchema(const SchemaFamilies& families) {
 
 }  // namespace
 
-NetworkSchema networkSchema() {
+detail::NetworkSchema detail::networkSchema() {
   const auto schedules = typesIn(std::type_identity<LibrarySchedules>());
   const auto updaters = typesIn(std::type_identity<LibraryUpdaters>());
   SchemaFamilies families;

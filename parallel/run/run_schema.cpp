@@ -8,8 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "muster/core/io/detail/network_schema.h"
 #include "muster/core/io/json_value.h"
-#include "muster/core/io/network_schema.h"
 #include "muster/parallel/run/detail/named_network_schemas.h"
 #include "muster/parallel/run/detail/run_fields.h"
 #include "muster/parallel/run/detail/run_sets.h"
@@ -19,6 +19,7 @@
 namespace muster {
 
 namespace json = boost::json;
+using detail::NetworkSchema, detail::SchemaWriter;
 
 namespace {
 
@@ -140,7 +141,7 @@ void describeParts(SchemaWriter& all, const NetworkSchema& network) {
 }  // namespace
 
 std::string runFileSchema() {
-  const auto network = networkSchema();
+  const auto network = detail::networkSchema();
   SchemaWriter all;
   describeParts(all, network);
   json::object schema = all.schema();

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "muster/core/base/error.h"
+#include "muster/core/io/detail/network_schema.h"
 #include "muster/core/io/network_json.h"
-#include "muster/core/io/network_schema.h"
 #include "tests/fuzz/json_mutation.h"
 #include "tests/fuzz/networks.h"
 
@@ -16,6 +16,7 @@ namespace muster::fuzz {
 namespace {
 
 namespace json = boost::json;
+using muster::detail::networkSchema, muster::detail::NetworkSchema;
 
 constexpr std::int64_t kSmall = 512;  // elements
 

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "muster/core/io/detail/schema_writer.h"
 #include "muster/core/io/json_fields.h"
-#include "muster/core/io/schema_writer.h"
 #include "muster/datasets/source/data_source.h"
 
 namespace muster::detail {

@@ -2,7 +2,7 @@
 
 #include <boost/json/array.hpp>
 
-#include "muster/core/io/schema_writer.h"
+#include "muster/core/io/detail/schema_writer.h"
 
 namespace muster::detail {
 

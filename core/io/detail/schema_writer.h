@@ -13,7 +13,7 @@
 
 #include "muster/core/base/fields.h"
 
-namespace muster {
+namespace muster::detail {
 
 /// The family (such as "schedule") of each type that `Fields::object` may visit.
 using SchemaFamilies = std::map<std::string, std::string, std::less<>>;
@@ -64,4 +64,4 @@ class SchemaWriter final : public Fields {
 boost::json::object schemaOfTypes(std::string_view key, std::string_view description,
                                   const std::vector<std::pair<std::string, boost::json::object>>& types);
 
-}  // namespace muster
+}  // namespace muster::detail

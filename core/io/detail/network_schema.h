@@ -2,9 +2,9 @@
 
 #include <boost/json/object.hpp>
 
-#include "muster/core/io/schema_writer.h"
+#include "muster/core/io/detail/schema_writer.h"
 
-namespace muster {
+namespace muster::detail {
 
 /// JSON Schema (draft 2020-12) of the networks that `networkFromJson` reads.
 struct NetworkSchema {
@@ -18,4 +18,4 @@ struct NetworkSchema {
 /// It has all layers, updaters, schedules and initialisers of the library, each with its fields.
 NetworkSchema networkSchema();
 
-}  // namespace muster
+}  // namespace muster::detail

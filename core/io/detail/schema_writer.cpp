@@ -1,4 +1,4 @@
-#include "muster/core/io/schema_writer.h"
+#include "muster/core/io/detail/schema_writer.h"
 
 #include <boost/json/array.hpp>
 #include <utility>
@@ -6,7 +6,7 @@
 #include "muster/core/io/json_fields.h"
 #include "muster/core/io/json_value.h"
 
-namespace muster {
+namespace muster::detail {
 
 namespace json = boost::json;
 
@@ -82,4 +82,4 @@ json::object schemaOfTypes(std::string_view key, std::string_view description,
           {"allOf", rules}};
 }
 
-}  // namespace muster
+}  // namespace muster::detail
