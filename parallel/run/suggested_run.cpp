@@ -52,40 +52,55 @@ std::int64_t heldOut(std::int64_t rows, std::size_t classes) {
   return part < kLeastHeldOut || rows - part < static_cast<std::int64_t>(classes) ? 0 : part;
 }
 
-/// A run on a table: a small network, a held-out part of the rows, and early stopping by it.
+/// What a table says of the data: how many rows have a label, and what the columns are. Logs what is left
+/// out.
+struct DescribedTable {
+  std::int64_t rows = 0;
+  InputDescription description;
+};
+
 /// @throws FileError as describeTable; InvalidArgument for a single class or too few rows.
-RunFile tableRun(DataSource data) {
+DescribedTable described(const DataSource& data) {
   const auto table = readTable(data.train, data.tableFormat());
   const auto rows = labelledRows(table, data.label, data.regression);
   require(rows.size() > 1, "{}: has one example, and a training needs two", data.train);
-  const auto described = describeTable(table, data.tableOptions(), rows);
-  require(data.regression || described.classes.size() > 1,
-          "{}: has a single class, and a classification needs two; --label names the column of the labels, "
-          "and --regression is for numbers to predict",
+  DescribedTable all{std::ssize(rows), describeTable(table, data.tableOptions(), rows)};
+  require(data.regression || all.description.classes.size() > 1,
+          "{}: has a single class, and a classification needs two; data.label=NAME names the column of the "
+          "labels, and data.regression=true is for numbers to predict",
           data.train);
-  for (const auto& [name, reason] : described.omitted) logInfo("column {} is left out: {}", name, reason);
+  for (const auto& [name, reason] : all.description.omitted)
+    logInfo("column {} is left out: {}", name, reason);
   if (data.label.empty())
-    logInfo("{}: the label is the last column, {}; --label names another one", data.train,
+    logInfo("{}: the label is the last column, {}; data.label names another one", data.train,
             table.names().back());
-  const auto examples = std::ssize(rows);
-  data.validationExamples = heldOut(examples, described.classes.size());
+  return all;
+}
+
+/// Early stopping and tests by the held-out part, if there is one. @param steps  of an epoch.
+RunListeners tableListeners(const DataSource& data, std::int64_t steps) {
+  if (data.validationExamples == 0) return {};
+  return {
+      .testEvery = 10,
+      .earlyStopping = RunEarlyStopping{.monitored = {.monitor = Monitor::Loss, .mode = "min"},
+                                        .patience = std::clamp<std::int64_t>(kPatientSteps / steps, 10, 90)}};
+}
+
+/// A run on a table: a small network, a held-out part of the rows, and early stopping by it. @throws as
+/// described.
+RunFile tableRun(DataSource data) {
+  const auto [examples, description] = described(data);
+  data.validationExamples = heldOut(examples, description.classes.size());
   const std::int64_t train = examples - data.validationExamples;
   data.batch = train < kManyRows ? std::clamp<std::int64_t>(train / 16, 1, 32) : 128;
   const std::int64_t steps = (train + data.batch - 1) / data.batch;
-
-  RunFile run{.data = std::move(data),
-              .network = networkFor(described, train).toJson(),
-              .training = {.workers = 1,
-                           .strategyOptions = "every=1",
-                           .epochs = std::clamp<std::int64_t>(kMostTableSteps / steps, 20, 800)},
-              .listeners = {}};
-  if (run.data.validationExamples > 0) {
-    run.listeners.testEvery = 10;
-    run.listeners.earlyStopping =
-        RunEarlyStopping{.monitored = {.monitor = Monitor::Loss, .mode = "min"},
-                         .patience = std::clamp<std::int64_t>(kPatientSteps / steps, 10, 90)};
-  }
-  return run;
+  auto listeners = tableListeners(data, steps);
+  return {.data = std::move(data),
+          .network = networkFor(description, train).toJson(),
+          .training = {.workers = 1,
+                       .strategyOptions = "every=1",
+                       .epochs = std::clamp<std::int64_t>(kMostTableSteps / steps, 20, 800)},
+          .listeners = std::move(listeners)};
 }
 
 constexpr std::int64_t kLargestSide = 64;  // of pictures that are brought to one size, in pixels

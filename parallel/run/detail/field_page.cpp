@@ -133,39 +133,44 @@ A configuration in full is as in a model file; `muster summary --json` prints th
 chain has these fields:
 )";
 
+/// Networks by name, chains and graphs.
+std::string networksText(const json::value& networks) {
+  const auto& forms = networks.at(0).at("allOf");
+  const auto propertiesOf = [&](std::size_t form) {
+    return forms.at(form).at("then").at("properties").as_object();
+  };
+  const auto ofGraphs = [](std::string_view name) { return has({"inputs", "vertices", "outputs"}, name); };
+  return std::string(kNetwork) +
+         familyText(networks.at(1).as_object(), {"seed", "l2", "weightDecay", "clipNorm"}, "name") +
+         std::string(kInFull) + allRows(propertiesOf(0)) +
+         "\nA graph has these, and the options of training of a chain:\n" + std::string(kHead) +
+         rows(propertiesOf(1), "", ofGraphs);
+}
+
+/// Layers, vertices, initialisers, updaters and schedules.
+std::string partsText(const json::value& defs) {
+  const auto family = [&](const char* name, Names common = {}) {
+    return familyText(defs.at(name).as_object(), common);
+  };
+  return "\n### Layers\n" + family("layer", {"name", "learningRate", "frozen", "device"}) +
+         "\n### Vertices\n\nA vertex of a graph is a layer with a name (`vertex`) and `inputs`, or one of "
+         "these, which have several inputs:\n" +
+         verticesText(defs) + "\n### Initialisers\n" + family("initialiser") +
+         "\n### Updaters\n\nA name alone is the updater with its defaults: `\"updater\": \"adam\"`.\n" +
+         family("updater") + "\n### Schedules\n\nA number alone is a value that stays the same.\n" +
+         family("schedule");
+}
+
 }  // namespace
 
 std::string runFilePage() {
   const auto schema = json::parse(runFileSchema());
   const auto& properties = schema.at("properties");
-  const auto& defs = schema.at("$defs");
-  const auto& networks = properties.at("network").at("anyOf");
-  const auto& forms = networks.at(0).at("allOf");
   const auto& strategy = properties.at("training").at("properties").at("strategy").at("anyOf").at(0);
-  std::string text(kIntroduction);
-  text += groupsText() + std::string(kNetwork) +
-          familyText(networks.at(1).as_object(), {"seed", "l2", "weightDecay", "clipNorm"}, "name") +
-          std::string(kInFull) + allRows(forms.at(0).at("then").at("properties").as_object()) +
-          "\nA graph has these, and the options of training of a chain:\n" +
-          rows(forms.at(1).at("then").at("properties").as_object(), "", [](std::string_view name) {
-            return has({"inputs", "vertices", "outputs"}, name);
-          }).insert(0, kHead);
-  text += "\n### Layers\n" +
-          familyText(defs.at("layer").as_object(), {"name", "learningRate", "frozen", "device"});
-  text +=
-      "\n### Vertices\n\nA vertex of a graph is a layer with a name (`vertex`) and `inputs`, or one of "
-      "these, which "
-      "have several inputs:\n" +
-      verticesText(defs);
-  text += "\n### Initialisers\n" + familyText(defs.at("initialiser").as_object());
-  text += "\n### Updaters\n\nA name alone is the updater with its defaults: `\"updater\": \"adam\"`.\n" +
-          familyText(defs.at("updater").as_object());
-  text += "\n### Schedules\n\nA number alone is a value that stays the same.\n" +
-          familyText(defs.at("schedule").as_object());
-  text +=
-      "\n## Strategies\n\n`training.strategy` is a name, or an object with the name and these options.\n" +
-      strategiesText(strategy.as_object());
-  return text;
+  return std::string(kIntroduction) + groupsText() + networksText(properties.at("network").at("anyOf")) +
+         partsText(schema.at("$defs")) +
+         "\n## Strategies\n\n`training.strategy` is a name, or an object with the name and these options.\n" +
+         strategiesText(strategy.as_object());
 }
 
 }  // namespace muster::detail

@@ -50,6 +50,44 @@ void checkMonitor(std::string_view path, const RunMonitor& m) {
           nameOf(m.monitor), best == "max" ? "larger" : "smaller");
 }
 
+/// Improvements of a score from 0 to 1 are not in percent.
+void requireImprovement(std::string_view path, const RunMonitor& m, double least) {
+  requireNotNegative(fmt::format("{}.minImprovement", path), least);
+  require(least < 1 || (m.monitor != Monitor::Accuracy && m.monitor != Monitor::Auc),
+          "{}.minImprovement must be below 1, a difference of {} from 0 to 1, as in 0.002; got {}", path,
+          nameOf(m.monitor), least);
+}
+
+void checkCheckpoints(const RunCheckpoints& c) {
+  require(!c.directory.empty(), "listeners.checkpoints.directory: is missing");
+  requireBetween("listeners.checkpoints.everyEpochs", c.everyEpochs, 0, kMost);
+  requireBetween("listeners.checkpoints.everyIterations", c.everyIterations, 0, kMost);
+  requireMinutes("listeners.checkpoints.everyMinutes", c.everyMinutes);
+  requireBetween("listeners.checkpoints.keepLast", c.keepLast, 0, kMost);
+  requireBetween("listeners.checkpoints.keepEveryEpochs", c.keepEveryEpochs, 0, kMost);
+  if (c.best) checkMonitor("listeners.checkpoints.best", *c.best);
+}
+
+void checkEarlyStopping(const RunEarlyStopping& e) {
+  checkMonitor("listeners.earlyStopping", e.monitored);
+  requireBetween("listeners.earlyStopping.everyEpochs", e.everyEpochs, 1, kMost);
+  requireBetween("listeners.earlyStopping.patience", e.patience, 0, kMost);
+  requireImprovement("listeners.earlyStopping", e.monitored, e.minImprovement);
+  requireMinutes("listeners.earlyStopping.maxMinutes", e.maxMinutes);
+  require(e.patience > 0 || e.maxMinutes > 0,
+          "listeners.earlyStopping.patience and maxMinutes are both 0, so it would never stop");
+}
+
+void checkPlateau(const RunPlateau& p) {
+  checkMonitor("listeners.reduceOnPlateau", p.monitored);
+  require(p.factor > 0 && p.factor < 1, "listeners.reduceOnPlateau.factor must be between 0 and 1, got {}",
+          p.factor);
+  requireBetween("listeners.reduceOnPlateau.patience", p.patience, 1, kMost);
+  requireImprovement("listeners.reduceOnPlateau", p.monitored, p.minImprovement);
+  require(p.minFactor >= 0 && p.minFactor < 1,
+          "listeners.reduceOnPlateau.minFactor must be from 0 to below 1, got {}", p.minFactor);
+}
+
 void checkListeners(const RunListeners& l) {
   requireBetween("listeners.scoreEvery", l.scoreEvery, 0, kMost);
   requireBetween("listeners.testEvery", l.testEvery, 0, kMost);
@@ -60,33 +98,9 @@ void checkListeners(const RunListeners& l) {
   require(l.curves.empty() || l.curves.ends_with(".curves.jsonl"),
           "listeners.curves must be a name that ends in .curves.jsonl, by which muster page finds it; got {}",
           l.curves);
-  if (const auto& c = l.checkpoints) {
-    require(!c->directory.empty(), "listeners.checkpoints.directory: is missing");
-    requireBetween("listeners.checkpoints.everyEpochs", c->everyEpochs, 0, kMost);
-    requireBetween("listeners.checkpoints.everyIterations", c->everyIterations, 0, kMost);
-    requireMinutes("listeners.checkpoints.everyMinutes", c->everyMinutes);
-    requireBetween("listeners.checkpoints.keepLast", c->keepLast, 0, kMost);
-    requireBetween("listeners.checkpoints.keepEveryEpochs", c->keepEveryEpochs, 0, kMost);
-    if (c->best) checkMonitor("listeners.checkpoints.best", *c->best);
-  }
-  if (const auto& e = l.earlyStopping) {
-    checkMonitor("listeners.earlyStopping", e->monitored);
-    requireBetween("listeners.earlyStopping.everyEpochs", e->everyEpochs, 1, kMost);
-    requireBetween("listeners.earlyStopping.patience", e->patience, 0, kMost);
-    requireNotNegative("listeners.earlyStopping.minImprovement", e->minImprovement);
-    requireMinutes("listeners.earlyStopping.maxMinutes", e->maxMinutes);
-    require(e->patience > 0 || e->maxMinutes > 0,
-            "listeners.earlyStopping.patience and maxMinutes are both 0, so it would never stop");
-  }
-  if (const auto& p = l.reduceOnPlateau) {
-    checkMonitor("listeners.reduceOnPlateau", p->monitored);
-    require(p->factor > 0 && p->factor < 1,
-            "listeners.reduceOnPlateau.factor must be between 0 and 1, got {}", p->factor);
-    requireBetween("listeners.reduceOnPlateau.patience", p->patience, 1, kMost);
-    requireNotNegative("listeners.reduceOnPlateau.minImprovement", p->minImprovement);
-    require(p->minFactor >= 0 && p->minFactor < 1,
-            "listeners.reduceOnPlateau.minFactor must be from 0 to below 1, got {}", p->minFactor);
-  }
+  if (l.checkpoints) checkCheckpoints(*l.checkpoints);
+  if (l.earlyStopping) checkEarlyStopping(*l.earlyStopping);
+  if (l.reduceOnPlateau) checkPlateau(*l.reduceOnPlateau);
 }
 
 /// Checks the network's configuration like a configuration file. Prefixes paths in messages: "layers[2].bias:
