@@ -86,6 +86,8 @@ ComparisonSummary Comparison::summarise() const {
   require(!grid.arms.empty(), "comparison: it has no arm; add runs first");
   require(runs.size() <= grid.arms.size(), "comparison: there are runs of {} arms, and the grid has {}",
           runs.size(), grid.arms.size());
+  require(!target || *target <= 1, "comparison: the target is a score of at most 1, not percent; got {}",
+          target.value_or(0));
   const auto found =
       baseline.empty() ? grid.arms.begin() : std::ranges::find(grid.arms, baseline, &ComparisonArm::name);
   require(found != grid.arms.end(), "comparison: no arm is called \"{}\", the baseline", baseline);

@@ -59,7 +59,7 @@ struct Comparison {
   std::size_t planned() const { return grid.arms.size() * grid.seeds.size(); }
 
   /// @throws InvalidArgument if there is no arm, none called `baseline`, or there are runs of more arms than
-  ///         `grid` has.
+  ///         `grid` has, or for a target above 1.
   ComparisonSummary summarise() const;
   /// Tables, what they mean and the conclusion, as plain text. @param columns  of sentences.
   /// @throws as summarise.

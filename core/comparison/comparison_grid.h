@@ -17,6 +17,7 @@ struct ComparisonArm {
 /// What is compared, and how it is measured.
 struct ComparisonGrid {
   std::map<std::string, std::string> common = {};  ///< settings of all arms by name
+  std::string contents = {};                       ///< a checksum of the data; empty: not known
   std::int64_t trainExamples = 0, testExamples = 0;
   std::int64_t testEvery = 0;  ///< samples; 0: not given
   std::string metric = {};     ///< accuracy or r2

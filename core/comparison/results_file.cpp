@@ -16,10 +16,11 @@ namespace muster {
 namespace {
 
 constexpr std::string_view kProgram = "muster compare";
-constexpr std::int64_t kFormat = 1;
+constexpr std::int64_t kFormat = 2;
 
 void visit(Fields& f, ComparisonGrid& grid) {
   f.field("metric", grid.metric);
+  f.field("contents", grid.contents);
   f.field("trainExamples", grid.trainExamples);
   f.field("testExamples", grid.testExamples);
   f.field("testEvery", grid.testEvery);
@@ -49,7 +50,8 @@ ComparisonGrid gridOf(const std::string& line) {
   std::int64_t format = 0;
   json.field("program", program);
   json.field("format", format);
-  require(program == kProgram && format == kFormat, "it is not of this program, or of another version");
+  require(program == kProgram, "it is not of this program");
+  require(format == kFormat, "it has format {}, of another version, and this one reads {}", format, kFormat);
   ComparisonGrid grid;
   visit(json, grid);
   std::vector<double> seeds;
@@ -99,9 +101,10 @@ void noteSettings(const Settings& saved, const Settings& now, Differences& into)
 std::vector<std::string> differences(const ComparisonGrid& saved, const ComparisonGrid& now) {
   Differences found;
   noteSettings(saved.common, now.common, found);
-  if (!found.all.empty()) return found.all;  // they decide the number of examples
+  if (!found.all.empty()) return found.all;  // the data follow from them
   found.note("examples to train with", saved.trainExamples, now.trainExamples);
   found.note("examples to test with", saved.testExamples, now.testExamples);
+  if (found.all.empty()) found.note("the data's contents", saved.contents, now.contents);
   if (now.testEvery > 0) found.note("testEvery", saved.testEvery, now.testEvery);
   const auto list = [](const std::vector<std::string>& tune) {
     return tune.empty() ? std::string("unset") : fmt::format("{}", fmt::join(tune, " "));

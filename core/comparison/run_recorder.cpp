@@ -15,6 +15,15 @@
 namespace muster {
 namespace {
 
+template <typename E>
+bool isA(const std::exception_ptr& cause) try {
+  std::rethrow_exception(cause);
+} catch (const E&) {
+  return true;
+} catch (...) {
+  return false;
+}
+
 /// What a TrainingError was thrown for; another exception itself.
 std::exception_ptr causeOf(const std::exception_ptr& exception) try {
   std::rethrow_exception(exception);

@@ -41,7 +41,7 @@ std::vector<std::string> classesOf(const std::set<std::string, std::less<>>& wor
       ((fractions && count > kManyFractions) || (count > kManyClasses && count > rows / 5)))
     throw FileError(path,
                     fmt::format("column {} has {} different numbers, too many to be classes; to predict "
-                                "a number, ask for a regression (data.regression, --regression)",
+                                "a number, ask for a regression (data.regression=true)",
                                 label, count));
   if (count > kManyClasses && count > rows / 2)
     throw FileError(path, fmt::format("column {} has {} different labels in {} rows, too many to be classes",

@@ -36,7 +36,7 @@ void requireCsv(std::string_view text, const std::filesystem::path& path) {
 [[noreturn]] void failNoNames(const std::filesystem::path& path) {
   throw FileError(path,
                   "its first line has numbers where the names of the columns should be; if it has no "
-                  "names, set header to false (data.header, muster example --no-header)");
+                  "names, set header to false (data.header=false)");
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ std::string earlierTraining(const RunFile& run, const std::filesystem::path& res
     detail::requireOwnCheckpoints(run, resumed);
     return {};
   } catch (const FileError& error) {
-    return error.what();
+    return asOptions(error.what());
   }
 }
 
@@ -82,7 +82,7 @@ int summary(const Call& call) {
     line.refuse({"set"}, "works on run files only, and this is a model file");
     network = Network::load(file);
   } else {
-    const auto run = RunFile::read(file, options.sets);
+    const auto run = readRun(file, options.sets);
     network = isNamedNetwork(run.network) ? detail::networkForData(run) : networkFromJson(run.network);
   }
   printResult(json ? network->toJson() : network->summary());
@@ -99,15 +99,17 @@ int plan(const Call& call) {
       "  muster plan run.json --workers 8\n");
   describeTraining(line, options);
   if (!readOptions(line, call)) return 0;
-  std::string earlier;
-  auto prepared =
-      detail::prepareRun(readTraining(line, call, options), options.nodes, [&](const PreparedRun& before) {
-        earlier = earlierTraining(before.run, before.resumed.file);
-        pathsOf(call.file, before.run, before.resumed.file).check();
-      });
-  printResult(planText(prepared));
-  if (!earlier.empty()) fmt::print("note: muster train refuses this run for now: {}\n", earlier);
-  return 0;
+  const RunFile run = readTraining(line, call, options);
+  return adviseOptions([&] {
+    std::string earlier;
+    auto prepared = detail::prepareRun(run, options.nodes, [&](const PreparedRun& before) {
+      earlier = earlierTraining(before.run, before.resumed.file);
+      pathsOf(call.file, before.run, before.resumed.file).check();
+    });
+    printResult(planText(prepared));
+    if (!earlier.empty()) fmt::print("note: muster train refuses this run for now: {}\n", earlier);
+    return 0;
+  });
 }
 
 int strategies(const Call& call) {

@@ -6,10 +6,12 @@
 #include <cctype>
 #include <string_view>
 
+#include "muster/core/base/comma_list.h"
 #include "muster/core/base/error.h"
 #include "muster/core/io/json_value.h"
 #include "muster/parallel/run/detail/field_list.h"
 #include "muster/parallel/run/detail/run_sets.h"
+#include "muster/parallel/run/detail/set_error.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace program {
@@ -110,27 +112,29 @@ std::string helpOf(const RunOption& row) {
 constexpr std::pair<std::string_view, std::string_view> kInstead[] = {
     {"--mode", "--strategy"}, {"--average-updaters", "--strategy-options updaterState=keep"}};
 
-void set(const RunOption& row, const std::string& text, std::vector<std::string>& into) {
+void set(const RunOption& row, const std::string& text, FieldChoices& into) {
   require(!text.empty(), "--{} needs a value, and it is empty, perhaps an unset variable", row.option);
-  for (const char* const field : row.fields)
-    into.push_back(fmt::format("{}={}", field, row.text ? muster::quoteJson(text) : text));
+  for (const char* const field : row.fields) {
+    into.byOption.push_back(fmt::format("{}={}", field, row.text ? muster::quoteJson(text) : text));
+    into.options.push_back(
+        fmt::format("--{}{}{}", row.option, *row.value == '\0' ? "" : " ", *row.value == '\0' ? "" : text));
+  }
 }
 
 /// Sets options of a strategy, as in "rate=0.7,speeds=1,0.5,every=100".
-void setStrategyOptions(std::string_view text, std::vector<std::string>& into) {
-  const auto begin = into.size();
-  while (!text.empty()) {
-    const auto comma = std::min(text.find(','), text.size());
-    const auto item = text.substr(0, comma);
+void setStrategyOptions(const std::string& options, FieldChoices& into) {
+  if (options.empty()) return;
+  auto& sets = into.byOption;
+  const auto begin = sets.size();
+  for (const auto item : commaList(options))
     if (item.find('=') != item.npos)
-      into.push_back(fmt::format("{}{}", detail::kStrategyPath, item));
-    else if (into.size() > begin)
-      into.back().append(",").append(item);  // of a list
+      sets.push_back(fmt::format("{}{}", detail::kStrategyPath, item));
+    else if (sets.size() > begin)
+      sets.back().append(",").append(item);  // of a list
     else
       throw muster::InvalidArgument(
-          fmt::format("--strategy-options {}: expected NAME=VALUE, as in rate=0.7,every=100", text));
-    text.remove_prefix(std::min(comma + 1, text.size()));
-  }
+          fmt::format("--strategy-options {}: expected NAME=VALUE, as in rate=0.7,every=100", options));
+  into.options.resize(sets.size(), fmt::format("--strategy-options {}", options));
 }
 
 /// Whether a text has this path as a whole.
@@ -145,26 +149,75 @@ bool names(std::string_view text, std::string_view path) {
 
 /// Options that set a field which an error names, and which the command line does not set.
 std::string missingOptions(std::string_view error, const FieldChoices& choices) {
+  if (choices.byOption.empty()) return {};
+  const auto sets = choices.all();
   std::string text;
   for (const auto& group : groups())
     for (const auto& row : group.options) {
       const std::string_view field = row.fields.front();
-      const bool given = std::ranges::any_of(choices.byOption, [&](const std::string& set) {
-        return set.starts_with(fmt::format("{}=", field));
-      });
-      if (row.fields.size() == 1 && !given && names(error, field))
+      const auto given = [&](const std::string& set) { return detail::keyOf(set) == field; };
+      if (row.fields.size() == 1 && std::ranges::none_of(sets, given) && names(error, field))
         text += fmt::format("; --{} sets {}", row.option, field);
     }
   return text;
+}
+
+/// Where the path of a field, or another word, ends that begins here; `begin` if none does.
+std::size_t endOfPath(std::string_view text, std::size_t begin) {
+  const auto isOfPath = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("._[]-").find(c) != std::string_view::npos;
+  };
+  while (begin < text.size() && isOfPath(text[begin])) ++begin;
+  return begin;
+}
+
+bool isField(std::string_view path) {
+  constexpr std::string_view kParts[] = {"data.", "network.", "training.", "listeners."};
+  return std::ranges::any_of(kParts, [&](std::string_view part) { return path.starts_with(part); });
+}
+
+/// The option for a field, with a space after it; "" if it has none.
+std::string optionOf(std::string_view field) {
+  for (const auto& group : groups())
+    for (const auto& row : group.options)
+      if (row.fields.size() == 1 && row.fields.front() == field && *row.value != '\0')
+        return fmt::format("--{} ", row.option);
+  return {};
+}
+
+/// The option for a variable of the environment; "" for another word.
+std::string variableOption(std::string_view word) {
+  constexpr std::pair<std::string_view, std::string_view> kVariables[] = {
+      {"MUSTER_STORE", "--store"},
+      {"MUSTER_NODE", "--node"},
+      {"MUSTER_NODES", "--nodes"},
+      {"MUSTER_INTERFACE", "--interface"}};
+  const auto* const found =
+      std::ranges::find(kVariables, word, &std::pair<std::string_view, std::string_view>::first);
+  return found == std::end(kVariables) ? "" : std::string(found->second);
 }
 
 }  // namespace
 
 muster::RunFile readRun(const std::string& path, const FieldChoices& choices) try {
   return RunFile::read(path, choices.all());
+} catch (const muster::detail::SetError& error) {
+  throw muster::InvalidArgument(choices.problemOf(error.set(), error.what()) +
+                                missingOptions(error.what(), choices));
 } catch (const muster::InvalidArgument& error) {
-  if (choices.byOption.empty()) throw;
   throw muster::InvalidArgument(error.what() + missingOptions(error.what(), choices));
+}
+
+muster::RunFile readRun(const std::string& path, const std::vector<std::string>& sets) {
+  return readRun(path, FieldChoices{.byOption = {}, .options = {}, .sets = sets});
+}
+
+std::string FieldChoices::problemOf(std::size_t set, std::string_view problem) const {
+  if (set < options.size()) return fmt::format("{}: {}", options[set], problem);
+  const auto& text = sets[set - options.size()];
+  return problem.starts_with(text) ? fmt::format("--set {}", problem)
+                                   : fmt::format("--set {}: {}", text, problem);
 }
 
 std::vector<std::string> FieldChoices::all() const {
@@ -183,11 +236,10 @@ void describeSets(CommandLine& line, std::vector<std::string>& sets) {
 }
 
 void describeFields(CommandLine& line, FieldChoices& choices) {
-  auto& into = choices.byOption;
   for (const auto& group : groups()) {
     line.group(group.title);
     for (const auto& row : group.options) {
-      const auto take = [&row, &into](const std::string& text) { set(row, text, into); };
+      const auto take = [&row, &choices](const std::string& text) { set(row, text, choices); };
       if (*row.value == '\0') {
         line.flag(
             row.option, [take] { take("true"); }, helpOf(row).c_str());
@@ -197,12 +249,40 @@ void describeFields(CommandLine& line, FieldChoices& choices) {
       if (row.option == std::string_view("strategy"))
         line.addParsed("strategy-options", "", "LIST",
                        "of the strategy, as in rate=0.7,momentum=0.9,every=100",
-                       [&into](const std::string& text) { setStrategyOptions(text, into); });
+                       [&choices](const std::string& text) { setStrategyOptions(text, choices); });
     }
   }
   line.topic("strategy", [] { return muster::describeStrategies(2); });
   line.group("Others");
   describeSets(line, choices.sets);
+}
+
+std::string asOptions(std::string_view message) {
+  std::string text;
+  for (std::size_t at = 0; at < message.size();) {
+    const auto end = endOfPath(message, at);
+    const auto path = message.substr(at, end - at);
+    const bool isSet =
+        end < message.size() && message[end] == '=' && isField(path) && !text.ends_with("--set ");
+    if (const auto option = isSet ? optionOf(path) : variableOption(path); !option.empty()) {
+      text += option;
+      at = end + (isSet ? 1 : 0);
+    } else {
+      text += isSet ? "--set " : "";
+      text += path;
+      at = end;
+    }
+    while (at < message.size() && endOfPath(message, at) == at) text += message[at++];
+  }
+  return text;
+}
+
+int adviseOptions(const std::function<int()>& body) try {
+  return body();
+} catch (const muster::InvalidArgument& error) {
+  throw muster::InvalidArgument(asOptions(error.what()));
+} catch (const muster::Error& error) {
+  throw muster::Error(asOptions(error.what()));
 }
 
 std::string insteadOf(const std::string& option) {

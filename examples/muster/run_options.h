@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "examples/muster/command_line.h"
@@ -11,10 +14,13 @@ namespace program {
 /// What a command line sets in a run file.
 struct FieldChoices {
   std::vector<std::string> byOption;  ///< by the options for fields, as "training.workers=4"
+  std::vector<std::string> options;   ///< [as byOption] the option, as in "--workers 4"
   std::vector<std::string> sets;      ///< by --set
 
   /// All, of which a later one wins over an earlier one: --set over the options.
   std::vector<std::string> all() const;
+  /// What is wrong because of one of them, with its option. @param set  index in `all()`.
+  std::string problemOf(std::size_t set, std::string_view problem) const;
 };
 
 /// Adds `--set`.
@@ -23,10 +29,18 @@ void describeSets(CommandLine& line, std::vector<std::string>& sets);
 /// Adds an option for each field that is often set, and `--set` for the others.
 void describeFields(CommandLine& line, FieldChoices& choices);
 
-/// The run of a file with these choices. If the file lacks a field that one of the options needs, the error
-/// also names the option for that.
+/// The run of a file with these choices. An error names the option that causes it, or else the file; and if
+/// the file lacks a field that one of the options needs, the option for that.
 /// @throws as muster::RunFile::read.
 muster::RunFile readRun(const std::string& path, const FieldChoices& choices);
+/// As above, with what --set says.
+muster::RunFile readRun(const std::string& path, const std::vector<std::string>& sets);
+
+/// A message of the library, in which what may be set has options as in `describeFields` and `--set`: of
+/// "training.devices=cpu computes on the CPU instead" it is "--device cpu computes on the CPU instead".
+std::string asOptions(std::string_view message);
+/// Calls `body`; its errors are `asOptions`.
+int adviseOptions(const std::function<int()>& body);
 
 /// What to use instead of an option that mnist_convnet had, as "--strategy"; "" for any other option.
 std::string insteadOf(const std::string& option);

@@ -16,6 +16,7 @@
 #include "muster/core/eval/guess_remark.h"
 #include "muster/parallel/run/detail/preparation.h"
 #include "muster/parallel/run/detail/resuming.h"
+#include "muster/parallel/run/detail/run_devices.h"
 #include "muster/parallel/run/report.h"
 #include "muster/parallel/run/results.h"
 #include "muster/parallel/run/run_session.h"
@@ -61,7 +62,7 @@ std::string dataLine(const LoadedData& data) {
 /// Prints what is trained, from where, and the plan.
 void introduce(const RunSession& session) {
   const auto& [run, devices, nodes, nodeCount, resumed, data, network] = session.prepared();
-  for (const auto& notice : {devices.notice, data.placed})
+  for (const auto& notice : {asOptions(devices.notice), data.placed})
     if (!notice.empty()) fmt::print("{}\n", notice);
   fmt::print("data: {}\n\n{}", dataLine(data), network->summary());
   if (const auto columns = columnsLine(network->inputDescription()); !columns.empty())
@@ -99,7 +100,7 @@ void conclude(RunSession& session, const RunScores& scores, const Options& optio
   };
   if (scores.validation) {
     print("validation", *scores.validation,
-          session.watchers().stopping && run.listeners.earlyStopping->restoreBest);
+          session.earlyStopping() != nullptr && run.listeners.earlyStopping->restoreBest);
     if (const auto remark = guessRemark(*scores.validation); !remark.empty()) logWarning("{}", remark);
   }
   if (scores.test) print("test", *scores.test, false);
@@ -166,7 +167,8 @@ int train(const Call& call) {
   if (options.quiet) line.refuse({"watch"}, "shows what --quiet leaves out");
   const RunFile run = readTraining(line, call, options);
   options.runFile = call.file;
-  return detail::runOn(detail::devicesOf(run.training), [&] { return trainRun(run, options); });
+  return adviseOptions(
+      [&] { return detail::runOn(detail::devicesOf(run.training), [&] { return trainRun(run, options); }); });
 }
 
 }  // namespace program

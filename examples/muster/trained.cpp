@@ -27,7 +27,7 @@ void describeTrained(CommandLine& line, TrainedOptions& options) {
 }
 
 Trained::Trained(const Call& call, const TrainedOptions& options)
-    : run(RunFile::read(fileOf(call, "a run file such as run.json"), options.sets)) {
+    : run(readRun(fileOf(call, "a run file such as run.json"), options.sets)) {
   require(call.others.empty() || call.others.front().ends_with(".safetensors"),
           "unexpected argument {}: after a run file may come a model file, as in {} {} model.safetensors; "
           "new rows "

@@ -1,23 +1,44 @@
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "muster/core/device/device.h"
 #include "muster/core/nn/network.h"
 #include "muster/datasets/source/load_data.h"
 #include "muster/parallel/nodes.h"
-#include "muster/parallel/run/detail/resuming.h"
-#include "muster/parallel/run/detail/run_devices.h"
 #include "muster/parallel/run/run_file.h"
 
 namespace muster {
 
+/// The devices of a run.
+struct RunDevices {
+  std::vector<Device> devices = {Device::cpu()};  ///< worker i computes on device i mod D of these
+  /// With `training.devices` auto: which GPU is used and how to choose the CPU, or why no GPU is used. "" if
+  /// no notice is needed.
+  std::string notice = {};
+  bool unasked = false;  ///< they are GPUs that the run file does not name
+};
+
+/// What a run resumes.
+struct ResumedRun {
+  std::filesystem::path file = {};  ///< "": the training begins
+  /// The fields that differ from the saved run's and may, for example "training.workers 2 (now 4)"; "" if
+  /// none differ. They change the bits, but not what is trained.
+  std::string changes = {};
+  std::int64_t batches = 0;  ///< trained in the epoch in progress
+};
+
 /// A run that is checked, with its data and its network; nothing is trained or written yet.
 struct PreparedRun {
   RunFile run;  ///< with the kind of nodes, and the data that stand in for MNIST, chosen
-  detail::DeviceChoice devices = {};
+  RunDevices devices = {};
   Nodes nodes = {};
   int nodeCount = 1;  ///< of elastic nodes the least number
-  detail::Resumed resumed = {};
+  ResumedRun resumed = {};
   LoadedData data = {};
   std::unique_ptr<Network> network = {};  ///< with the state of the file that it resumes
 

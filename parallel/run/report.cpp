@@ -15,6 +15,7 @@
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/datasets/image_set_iterator.h"
+#include "muster/parallel/run/detail/session_parts.h"
 #include "muster/parallel/run/run_session.h"
 
 namespace muster {
@@ -137,7 +138,7 @@ std::string writeReport(RunSession& session, const RunScores& run) {
   if (classes) writeFileAtomically(directory / "confusion.txt", confusionText(scores, data, remark));
   const auto document =
       documentOf(scores, session.network(), data, run.test ? *data.test : *data.validation, remark);
-  writeFileAtomically(directory / "report.html", session.watching().still(document));
+  writeFileAtomically(directory / "report.html", detail::SessionParts::of(session).watching.still(document));
   return fmt::format("{}: report.html{}", directory.string(), classes ? ", confusion.txt" : "");
 }
 

@@ -11,6 +11,7 @@
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/parallel/nodes/node_link.h"
+#include "muster/parallel/run/detail/session_parts.h"
 
 namespace muster {
 namespace {
@@ -73,8 +74,9 @@ void putSpeed(JsonWriter& json, const PerformanceReport& report) {
 }  // namespace
 
 std::string costLine(const RunSession& session) {
-  const auto& report = session.watchers().performance->report();
-  const auto& record = *session.watchers().record;  // has all epochs, also after the best one was restored
+  const auto& report = session.performance();
+  const auto& record = *detail::SessionParts::of(session)
+                            .watchers.record;  // has all epochs, also after the best one was restored
   const auto finished = record.firstEpoch() == 0 ? 0 : record.firstEpoch() - 1 + std::ssize(record.scores());
   const auto epochs = plural(std::max<std::int64_t>(finished - session.epochsBefore(), 0), "epoch");
   if (report.seconds == 0) return "";
@@ -86,7 +88,7 @@ std::string costLine(const RunSession& session) {
 void writeResults(const std::filesystem::path& path, const RunSession& session, const RunScores& scores,
                   double secondsInAll) {
   const auto& data = session.data();
-  const auto& watchers = session.watchers();
+  const auto& watchers = detail::SessionParts::of(session).watchers;
   JsonWriter json;
   json.put("program", "muster");
   json.group("configuration", [&](JsonWriter& in) { session.run().write(in); });
@@ -104,7 +106,7 @@ void writeResults(const std::filesystem::path& path, const RunSession& session, 
   if (scores.test) putScores(*scores.test, "test", json);
   if (scores.validation) putScores(*scores.validation, "validation", json);
   watchers.record->write(json, session.network().task(), data.validation ? "validation" : "test");
-  putSpeed(json, watchers.performance->report());
+  putSpeed(json, session.performance());
   json.put("secondsInAll", secondsInAll);
   json.put("merges", watchers.merged->merges);
   json.put("mergedBytes", watchers.merged->bytes);

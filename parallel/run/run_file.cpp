@@ -8,6 +8,7 @@
 #include "muster/parallel/run/detail/run_checks.h"
 #include "muster/parallel/run/detail/run_fields.h"
 #include "muster/parallel/run/detail/run_sets.h"
+#include "muster/parallel/run/detail/set_error.h"
 #include "muster/parallel/run/named_networks.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
@@ -16,7 +17,7 @@ namespace {
 
 namespace json = boost::json;
 
-/// An option's value in the form of `--strategy-options`.
+/// An option's value in the form of `RunTraining::strategyOptions`.
 std::string optionText(const std::string& name, const json::value& value) {
   if (value.is_string()) return std::string(value.get_string());
   if (value.is_bool()) return value.get_bool() ? "true" : "false";
@@ -53,20 +54,6 @@ void readStrategy(const json::object& run, RunTraining& training) {
       training.strategyOptions +=
           fmt::format("{}{}={}", training.strategyOptions.empty() ? "" : ",", std::string_view(key), option);
   }
-}
-
-/// Lists every plain value with its path.
-void flatten(const json::value& value, const std::string& path,
-             std::vector<std::pair<std::string, std::string>>& into) {
-  if (const auto* object = value.if_object())
-    for (const auto& [key, inside] : *object)
-      flatten(inside, path.empty() ? std::string(key) : fmt::format("{}.{}", path, std::string_view(key)),
-              into);
-  else if (const auto* array = value.if_array(); array && !array->empty() && array->front().is_object())
-    for (std::size_t i = 0; i < array->size(); ++i)
-      flatten((*array)[i], fmt::format("{}[{}]", path, i), into);
-  else
-    into.emplace_back(path, printJsonLine(value));
 }
 
 /// Replaces the name in a strategy's error, "strategy averaging: every must be ...", by the path of the
@@ -127,7 +114,10 @@ void visitStrategy(JsonWriter& writer, RunTraining& training) {
 
 }  // namespace detail
 
-RunFile RunFile::parse(std::string_view text, std::span<const std::string> sets) {
+namespace {
+
+/// As RunFile::parse, without a word about sets.
+RunFile readRun(std::string_view text, std::span<const std::string> sets) {
   json::value value = parseJson(text);
   require(value.is_object(), "expected a JSON object, found {}", describeJson(value));
   if (auto* const result = value.get_object().if_contains("configuration");
@@ -143,7 +133,8 @@ RunFile RunFile::parse(std::string_view text, std::span<const std::string> sets)
   for (const auto* const name : {"format", "data", "network"}) reader.requireField(name);
   std::string format;
   reader.field("format", format);
-  require(format == kFormat, "format: this program reads \"{}\", found \"{}\"", kFormat, format);
+  require(format == RunFile::kFormat, "format: this program reads \"{}\", found \"{}\"", RunFile::kFormat,
+          format);
   RunFile run;
   reader.group("data", [&](JsonReader& in) { detail::visitData(in, run.data); });
   run.network = *reader.json("network");
@@ -156,6 +147,40 @@ RunFile RunFile::parse(std::string_view text, std::span<const std::string> sets)
   return run;
 }
 
+/// The set to blame for a problem: the problem is another one without it, and names its field if there are
+/// several such sets. Nothing if the text has the problem without any set.
+std::optional<std::size_t> blamedSet(std::string_view text, std::span<const std::string> sets,
+                                     std::string_view problem) {
+  const auto remains = [&](std::span<const std::string> with) {
+    try {
+      readRun(text, with);
+      return false;
+    } catch (const InvalidArgument& error) {
+      return error.what() == problem;
+    }
+  };
+  if (sets.empty() || remains({})) return {};
+  const auto named = [&](std::size_t i) { return problem.find(detail::keyOf(sets[i])) != problem.npos; };
+  std::size_t blamed = sets.size() - 1;
+  for (std::size_t i = sets.size(); i-- > 0;) {
+    std::vector<std::string> others(sets.begin(), sets.end());
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    if (remains(others)) continue;
+    blamed = i;
+    if (named(i)) break;
+  }
+  return blamed;
+}
+
+}  // namespace
+
+RunFile RunFile::parse(std::string_view text, std::span<const std::string> sets) try {
+  return readRun(text, sets);
+} catch (const InvalidArgument& error) {
+  if (const auto set = blamedSet(text, sets, error.what())) throw detail::SetError(*set, error.what());
+  throw;
+}
+
 RunFile RunFile::read(const std::filesystem::path& file, std::span<const std::string> sets) {
   const auto path = file.string();
   const auto bytes = readFile(file);
@@ -166,6 +191,8 @@ RunFile RunFile::read(const std::filesystem::path& file, std::span<const std::st
           path, path);
   try {
     return parse(text, sets);
+  } catch (const detail::SetError&) {
+    throw;  // the file is not to blame
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("{}: {}", path, error.what()));
   }
@@ -198,35 +225,6 @@ AnyStrategy RunFile::makeStrategy(int nodes) const {
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(strategyProblem(error.what(), strategyNamed(training.strategy, "", workers)));
   }
-}
-
-std::optional<MathMode> mathModeOf(const RunTraining& training) {
-  if (training.mathMode == "auto") return {};
-  return valueNamed<MathMode>("training.mathMode", training.mathMode);
-}
-
-std::vector<std::pair<std::string, std::string>> fieldsOf(const RunFile& run) {
-  std::vector<std::pair<std::string, std::string>> all;
-  flatten(parseJson(run.toJson()), "", all);
-  return all;
-}
-
-std::vector<std::pair<std::string, std::string>> decisiveFields(const RunFile& run) {
-  auto all = fieldsOf(run);
-  std::erase_if(all, [](const auto& field) {
-    const auto& [path, value] = field;
-    if (path.starts_with("data.directory") || path.starts_with("listeners."))
-      return !path.starts_with("listeners.reduceOnPlateau");  // the others only watch
-    if (!path.starts_with("training.")) return path == "format";
-    return !detail::isOneOf(path, {"training.workers", "training.threadsPerWorker", "training.groups",
-                                   "training.mathMode"}) &&
-           !path.starts_with(detail::kStrategyPath);
-  });
-  return all;
-}
-
-bool mayDiffer(std::string_view path) {
-  return detail::isOneOf(path, {"training.workers", "training.threadsPerWorker", "training.groups"});
 }
 
 }  // namespace muster

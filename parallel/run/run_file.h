@@ -1,7 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -10,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "muster/core/device/context.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/core/listeners/monitored.h"
 #include "muster/datasets/image_placement.h"
@@ -18,8 +15,6 @@
 #include "muster/parallel/strategies/any_strategy.h"
 
 namespace muster {
-
-inline constexpr std::string_view kMathModes[] = {"auto", "fp32", "tf32", "bf16"};
 
 /// How a run file trains: all fields are in the guide about run files. Paths are relative to the working
 /// directory; "" is none.
@@ -32,11 +27,11 @@ struct RunTraining {
   std::int64_t threadsPerWorker = 1;
   bool pinThreads = true;
   bool reportScore = false;
-  std::string devices = "auto";  ///< auto, or as in --device: "cpu", "cuda:0,cuda:1"
+  std::string devices = "auto";  ///< auto, or as in "cpu" or "cuda:0,cuda:1"
   PlacementWish placement = PlacementWish::Auto;
-  std::string mathMode = "auto";  ///< auto: the device's default; or as in --math-mode
+  std::string mathMode = "auto";  ///< auto (the device's default), fp32, tf32 or bf16
   std::int64_t groups = 1;
-  /// none, mpi, gloo or elastic; auto: as --store, --min-nodes, the environment and the launcher say
+  /// none, mpi, gloo or elastic; auto: as the launcher, MUSTER_STORE and MUSTER_MIN_NODES say
   std::string nodes = "auto";
   std::string initialModel = {};  ///< model file with the same layers to start from
   std::string resume = {};        ///< a checkpoint or a directory of checkpoints
@@ -106,7 +101,8 @@ struct RunFile {
   /// @throws InvalidArgument naming the field that is unknown (with the nearest known one), missing, of the
   ///         wrong type or out of range. If the text is a result, reads its `configuration`.
   static RunFile parse(std::string_view json, std::span<const std::string> sets = {});
-  /// As above, from a file. @throws FileError if it cannot be read.
+  /// As above, from a file, which an error names unless one of `sets` is to blame.
+  /// @throws FileError if it cannot be read.
   static RunFile read(const std::filesystem::path& path, std::span<const std::string> sets = {});
 
   /// Writes it as the fields of an object, the strategy with all its options.
@@ -116,17 +112,5 @@ struct RunFile {
   /// The strategy over all nodes. @throws InvalidArgument.
   AnyStrategy makeStrategy(int nodes) const;
 };
-
-/// The value of `training.mathMode`; empty: the device's default.
-std::optional<MathMode> mathModeOf(const RunTraining& training);
-
-/// All fields by path, such as {"training.workers", "4"}, with their values as JSON.
-std::vector<std::pair<std::string, std::string>> fieldsOf(const RunFile& run);
-
-/// The fields that decide a training's bits, by path, such as {"training.workers", "4"}.
-std::vector<std::pair<std::string, std::string>> decisiveFields(const RunFile& run);
-
-/// Whether a run may resume one in which this decisive field has another value.
-bool mayDiffer(std::string_view path);
 
 }  // namespace muster

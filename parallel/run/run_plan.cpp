@@ -1,5 +1,4 @@
 #include "muster/parallel/run/run_plan.h"
-#include "muster/parallel/run/detail/preparation.h"
 
 #include <fmt/format.h>
 
@@ -10,6 +9,8 @@
 #include "muster/core/base/plural.h"
 #include "muster/core/nn/fit_remarks.h"
 #include "muster/core/nn/step_memory.h"
+#include "muster/parallel/run/detail/preparation.h"
+#include "muster/parallel/run/detail/run_settings.h"
 
 namespace muster {
 namespace {
@@ -25,7 +26,7 @@ std::string dataLine(const PreparedRun& p, std::int64_t batches) {
                      examplesIn(p.data.test));
 }
 
-std::string resumptionLine(const detail::Resumed& resumed) {
+std::string resumptionLine(const ResumedRun& resumed) {
   if (resumed.file.empty()) return {};
   return fmt::format(
       "resumes: {}{}\n", resumed.file.string(),
@@ -47,9 +48,9 @@ std::string memoryLines(const PreparedRun& p) {
   const auto& training = p.run.training;
   std::int64_t state = 0;
   for (const auto* block : p.network->state()) state += static_cast<std::int64_t>(block->values.bytes());
-  const auto step =
-      stepBytes(*p.network, p.run.data.batch, true,
-                {.threads = static_cast<int>(training.threadsPerWorker), .mathMode = mathModeOf(training)});
+  const auto step = stepBytes(
+      *p.network, p.run.data.batch, true,
+      {.threads = static_cast<int>(training.threadsPerWorker), .mathMode = detail::mathModeOf(training)});
   std::string text;
   const auto all = std::ssize(p.devices.devices);
   for (std::ptrdiff_t d = 0; d < all; ++d) {

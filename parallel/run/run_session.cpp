@@ -10,39 +10,52 @@
 #include "muster/core/io/model_file.h"
 #include "muster/parallel/run/detail/keep_network.h"
 #include "muster/parallel/run/detail/preparation.h"
+#include "muster/parallel/run/detail/resuming.h"
+#include "muster/parallel/run/detail/session_parts.h"
 
 namespace muster {
+
+namespace {
+
+std::unique_ptr<detail::SessionParts> partsOf(PreparedRun& prepared, const SessionOptions& options) {
+  const bool overNodes = prepared.overNodes();
+  auto watchers =
+      detail::watch(prepared.run, prepared.data, *prepared.network,
+                    {.progress = options.progress, .overNodes = overNodes, .terminal = options.terminal});
+  auto watching = detail::watchingOf(prepared.run, watchers, prepared.first(), overNodes);
+  watching.addTo(watchers.all);
+  watchers.all.insert(watchers.all.end(), options.listeners.begin(), options.listeners.end());
+  return std::make_unique<detail::SessionParts>(
+      detail::SessionParts{std::move(watchers), std::move(watching)});
+}
+
+}  // namespace
 
 RunSession::RunSession(PreparedRun prepared, const SessionOptions& options)
     : prepared_(std::move(prepared)),
       sink_(options.sink ? options.sink : [](std::string_view line) { logInfo("{}", line); }),
       begun_(network().iteration()),
       epochsBefore_(network().epoch()),
-      watchers_(detail::watch(
-          run(), data(), network(),
-          {.progress = options.progress, .overNodes = prepared_.overNodes(), .terminal = options.terminal})),
-      watching_(detail::watchingOf(run(), watchers_, prepared_.first(), prepared_.overNodes())),
-      wrapper_([&] {
-        watching_.addTo(watchers_.all);
-        for (const auto& listener : options.listeners) watchers_.all.push_back(listener);
-        return detail::makeWrapper(run(), prepared_.devices, prepared_.nodes, network(), watchers_.all,
-                                   prepared_.nodeCount);
-      }()) {
-  watching_.describe(wrapper_.plan(), network().summary());
-  watching_.options(detail::hyperParameters(run()),
-                    {network().task() == Task::Regression ? "r2" : "accuracy"});
+      parts_(partsOf(prepared_, options)),
+      wrapper_(detail::makeWrapper(run(), prepared_.devices, prepared_.nodes, network(), parts_->watchers.all,
+                                   prepared_.nodeCount)) {
+  parts_->watching.describe(wrapper_.plan(), network().summary());
+  parts_->watching.options(detail::hyperParameters(run()),
+                           {network().task() == Task::Regression ? "r2" : "accuracy"});
 }
 
 RunSession::RunSession(RunFile run, Listeners listeners)
     : RunSession(detail::prepareRun(std::move(run), detail::NodeOptions(), detail::requireOwnDirectory),
                  {.listeners = std::move(listeners)}) {}
 
+RunSession::~RunSession() = default;
+
 void RunSession::train(const std::stop_token& stop) {
   const Nodes& nodes = prepared_.nodes;
   const auto saves = [&] { return nodes.node() == detail::savingNode(nodes); };
   detail::trainAndSave(
       [&] {
-        watching_.during([&] {
+        parts_->watching.during([&] {
           wrapper_.fit(data().training(),
                        std::max<std::int64_t>(run().training.epochs - network().epoch(), 0), stop);
         });
@@ -60,11 +73,12 @@ void RunSession::train(const std::stop_token& stop) {
 
 void RunSession::save(bool failed) {
   if ((failed || interrupted_) && untrained()) return sink_("ended before the first step: nothing was saved");
-  watchers_.diverged->requireNone(network());
+  const auto& watchers = parts_->watchers;
+  watchers.diverged->requireNone(network());
   // If early stopping restored the best state, the training state does not belong to the model.
   const bool restored =
-      watchers_.stopping && run().listeners.earlyStopping->restoreBest && watchers_.stopping->best();
-  if (!restored && watchers_.last->state) network().trainingState() = *watchers_.last->state;
+      watchers.stopping && run().listeners.earlyStopping->restoreBest && watchers.stopping->best();
+  if (!restored && watchers.last->state) network().trainingState() = *watchers.last->state;
   detail::writeHereOrElsewhere(run().training.model, [&](const std::filesystem::path& path) {
     saveModel(network(), path, detail::notesOf(run()));
   });
@@ -82,9 +96,17 @@ RunScores RunSession::evaluate() {
   if (data().test) scores.test = wrapper_.evaluateTask(*data().test);
   if (scores.test && first) {
     const auto [score, value] = scores.test->mainScore();
-    watching_.result(score, value);
+    parts_->watching.result(score, value);
   }
   return scores;
+}
+
+const PerformanceReport& RunSession::performance() const {
+  return parts_->watchers.performance->report();
+}
+
+const EarlyStopping* RunSession::earlyStopping() const {
+  return parts_->watchers.stopping.get();
 }
 
 std::string RunSession::interruption() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -8,13 +9,18 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/eval/any_evaluation.h"
+#include "muster/core/listeners/early_stopping.h"
 #include "muster/core/listeners/line_sink.h"
+#include "muster/core/listeners/performance_report.h"
 #include "muster/core/nn/listener.h"
 #include "muster/parallel/parallel_wrapper.h"
-#include "muster/parallel/run/detail/watchers.h"
 #include "muster/parallel/run/prepared_run.h"
 
 namespace muster {
+
+namespace detail {
+struct SessionParts;
+}
 
 /// What a session shows beside what its run file asks for.
 struct SessionOptions {
@@ -52,6 +58,7 @@ class RunSession {
   /// @param listeners  yours; they are called after those of the run file.
   /// @throws as prepareRun.
   explicit RunSession(RunFile run, Listeners listeners = {});
+  ~RunSession();
   RunSession(const RunSession&) = delete;
   RunSession& operator=(const RunSession&) = delete;
 
@@ -72,8 +79,10 @@ class RunSession {
   const Network& network() const { return *prepared_.network; }
   ParallelWrapper& wrapper() { return wrapper_; }
   const ParallelWrapper& wrapper() const { return wrapper_; }
-  const detail::Watchers& watchers() const { return watchers_; }
-  const detail::Watching& watching() const { return watching_; }
+  /// Times and speeds of the training, after `train`.
+  const PerformanceReport& performance() const;
+  /// The early stopping of the run file: its reason and best value; null if there is none.
+  const EarlyStopping* earlyStopping() const;
 
   bool saved() const { return saved_; }
   bool interrupted() const { return interrupted_; }            ///< on any node
@@ -82,14 +91,14 @@ class RunSession {
   std::string interruption() const;
 
  private:
+  friend detail::SessionParts;
   bool untrained() const { return network().iteration() == begun_; }
   void save(bool failed);
 
   PreparedRun prepared_;
   LineSink sink_;
   std::int64_t begun_, epochsBefore_;  // iterations and epochs of the network before this training
-  detail::Watchers watchers_;
-  detail::Watching watching_;
+  std::unique_ptr<detail::SessionParts> parts_;
   ParallelWrapper wrapper_;
   bool saved_ = false, interrupted_ = false;
 };

@@ -118,7 +118,7 @@ TEST_CASE("an invalid file is refused, and the error names the line") {
 TEST_CASE("a first row with a word that its column repeats is no header") {
   const std::string none =
       "f.csv: its first line has numbers where the names of the columns should be; if it has no names, set "
-      "header to false (data.header, muster example --no-header)";
+      "header to false (data.header=false)";
   CHECK(problem("34,yes\n20,no\n51, yes \n") == none);
   CHECK(problem("5,male,1\n6,female,0\n7,male,0\n", {.label = "3"}) == none);
   CHECK(table("34,yes\n20,no\n51,yes\n", {.header = false}).features.shape() == Shape{3, 1});

@@ -268,7 +268,7 @@ TEST_CASE("labels are trimmed, numbers are compared as numbers, and too many are
   }
   CHECK(problem(decimals) ==
         "f.csv: column y has 30 different numbers, too many to be classes; to predict a "
-        "number, ask for a regression (data.regression, --regression)");
+        "number, ask for a regression (data.regression=true)");
   CHECK(described(table(codes)).classes.size() == 50);
   CHECK(problem(texts) == "f.csv: column y has 60 different labels in 100 rows, too many to be classes");
 }

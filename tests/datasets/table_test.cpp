@@ -66,7 +66,7 @@ TEST_CASE("files that are no table say what they are") {
 TEST_CASE("a first line of numbers is no header") {
   const std::string advice =
       "f.csv: its first line has numbers where the names of the columns should be; if it has no names, set "
-      "header to false (data.header, muster example --no-header)";
+      "header to false (data.header=false)";
   for (const char* text : {"5.1,3.5,setosa\n4.9,3,setosa\n", "1,2\n3,4\n", "7,7,x\n1,2,y\n", "-1,x\n2,y\n"})
     CHECK(problem(text) == advice);
   CHECK(table("country,1990,1991\nFrance,1,2\n").rows() == 1);  // years are names

@@ -190,7 +190,7 @@ TEST_CASE("nodes that find no checkpoint say what to do, and one command line be
                            "c: cannot be resumed: there is no such file or directory; each node "
                            "reads the checkpoint, and only node 0 writes it: let all nodes share"),
                   run.err);
-    CHECK(contains(run.err, "On every node, name the directory in --resume and --checkpoint-dir"));
+    CHECK(contains(run.err, "On every node, --resume c and --checkpoint-dir c together begin a training"));
   }
   const auto begun = two.run({"--epochs", "1", "--resume", "c", "--checkpoint-dir", "c"});
   for (const auto& run : begun) {

@@ -132,7 +132,8 @@ TEST_CASE("a network by its name takes its shapes from the data, and its model h
 
   const auto unknown = muster.small("plan", {"network=resnet81"});
   CHECK(unknown.err ==
-        "muster: run.json: network: there is no network \"resnet81\"; the nearest is resnet18, of mlp, "
+        "muster: --set network=resnet81: network: there is no network \"resnet81\"; the nearest is resnet18, "
+        "of mlp, "
         "convnet, "
         "resnet18, charLstm, gpt\n");
   CHECK(muster.small("plan", {"network=gpt"}).err ==

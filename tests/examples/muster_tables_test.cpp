@@ -284,12 +284,12 @@ TEST_CASE("muster example asks for what a table does not say") {
     CHECK(run.exit != 0);
     return run.err;
   };
-  CHECK(contains(problem("5.1,3.5,setosa\n4.9,3.0,setosa\n"), "muster example --no-header"));
+  CHECK(contains(problem("5.1,3.5,setosa\n4.9,3.0,setosa\n"), "set header to false (--no-header)"));
   std::string decimals = "x,y\n";
   for (int i = 0; i < 100; ++i) decimals += fmt::format("{}.5,{}.25\n", i % 7, i);
   CHECK(contains(problem(decimals),
                  "column y has 100 different numbers, too many to be classes; to predict a number, "
-                 "ask for a regression (data.regression, --regression)"));
+                 "ask for a regression (--regression)"));
   muster.write("rows.csv", decimals);
   CHECK(muster.run({"example", "rows.csv", "--regression"}).exit == 0);
   CHECK(contains(problem("a;b\n1,5;x\n2,5;y\n1,5;x\n"),

@@ -170,7 +170,7 @@ TEST_CASE("a run refuses the checkpoints of an earlier one, and a directory to r
   REQUIRE(muster.small("train", saves).exit == 0);
   const std::string why =
       "c: holds checkpoints of an earlier training, up to checkpoint-epoch-0001.safetensors; continue it "
-      "with --resume c, name another directory in --checkpoint-dir, or remove these files\n";
+      "with --resume c, name another directory, --checkpoint-dir DIRECTORY, or remove these files\n";
   const auto run = muster.small("train", saves);
   CHECK(run.exit == 1);
   CHECK(run.out.empty());
@@ -183,8 +183,8 @@ TEST_CASE("a run refuses the checkpoints of an earlier one, and a directory to r
   const auto missing = muster.small("train", {"--set", "training.resume=missing"});
   CHECK(missing.exit == 1);
   CHECK(missing.err ==
-        "muster: missing: cannot be resumed: there is no such file or directory; name the directory in "
-        "--resume and --checkpoint-dir to begin a training that the same command continues later\n");
+        "muster: missing: cannot be resumed: there is no such file or directory; --resume missing and "
+        "--checkpoint-dir missing together begin a training that the same run file continues later\n");
 }
 
 TEST_CASE("muster plan works after a training that has left all its files") {
@@ -1035,9 +1035,9 @@ TEST_CASE("mistakes give one line, with the exit status of an invalid option") {
         "muster: there is no command \"trian\"; the nearest is train; --help lists all\n");
   CHECK(problem({"train"}) ==
         "muster: muster train needs an argument, a run file such as run.json; --help says more\n");
-  CHECK(
-      problem({"train", "run.json", "--set", "training.wrokers=2"})
-          .starts_with("muster: run.json: training.wrokers: there is no such field; the nearest is workers"));
+  CHECK(problem({"train", "run.json", "--set", "training.wrokers=2"})
+            .starts_with("muster: --set training.wrokers=2: training.wrokers: there is no such field; the "
+                         "nearest is workers"));
   CHECK(contains(problem({"train", "run.json", "other.json"}), "unexpected argument"));
   CHECK(contains(
       problem({"train", "run.json", "--set", "data.classWeights=[1,1]", "--set", "data.trainExamples=100"}),

@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "muster/core/base/error.h"
 #include "muster/parallel/run/run_file.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
 
 namespace muster {
 namespace {
@@ -107,6 +109,40 @@ TEST_CASE("--set wins over an option, and a list is one option of a strategy") {
   const auto listed = runWith({"--strategy", "asynchronous", "--strategy-options", "speeds=1,0.5,every=7"});
   CHECK(field(listed, "/training/strategy/speeds") == "1,0.5");
   CHECK(field(listed, "/training/strategy/every") == 7);
+}
+
+TEST_CASE("what may be set, in a message of the library, is said by the option that sets it") {
+  CHECK(program::asOptions("is busy; training.devices=cpu computes on the CPU instead") ==
+        "is busy; --device cpu computes on the CPU instead");
+  CHECK(program::asOptions("without them: listeners.testEvery=0 listeners.earlyStopping=null") ==
+        "without them: --test-every 0 --set listeners.earlyStopping=null");
+  CHECK(program::asOptions("(data.header=false)") == "(--set data.header=false)");
+  CHECK(program::asOptions("needs MUSTER_STORE, MUSTER_NODE and MUSTER_INTERFACE") ==
+        "needs --store, --node and --interface");
+  for (const auto* same :
+       {"", "training.workers must be 1, got 0", "--set training.workers=0: no", "rate=0.5, a.b=1"})
+    CHECK(program::asOptions(same) == same);
+}
+
+TEST_CASE("an error names the option that causes it, or else the file") {
+  const test::TemporaryDirectory directory;
+  const auto path = (directory / "run.json").string();
+  const auto refusal = [&](const program::FieldChoices& choices) {
+    return test::thrown<InvalidArgument>([&] { program::readRun(path, choices); });
+  };
+  const program::FieldChoices choices{.byOption = {"training.epochs=2", "training.workers=0"},
+                                      .options = {"--epochs 2", "--workers 0"},
+                                      .sets = {"data.batch=4"}};
+  const auto text = test::readFile(MUSTER_MNIST_RUN);
+  test::writeFile(path, text);
+  CHECK(refusal(choices) == "--workers 0: training.workers must be between 1 and 1024, got 0");
+  CHECK(refusal({.byOption = {}, .options = {}, .sets = {"data.batch=0"}}) ==
+        "--set data.batch=0: data.batch must be between 1 and 65536, got 0");
+  test::writeFile(path, RunFile::parse(text, std::vector<std::string>{"training.workers=1"}).toJson());
+  std::string wrong = test::readFile(path);
+  wrong.replace(wrong.find("\"workers\": 1"), 12, "\"workers\": 0");
+  test::writeFile(path, wrong);
+  CHECK(refusal(choices) == path + ": training.workers must be between 1 and 1024, got 0");
 }
 
 TEST_CASE("an option that mnist_convnet had and muster train has not is told the new one") {

@@ -189,7 +189,7 @@ TEST_CASE("options that do not fit processes that join and leave are refused") {
     return muster.run({"train", "run.json", "--set", "training.nodes=elastic", "--set", set}).err;
   };
   CHECK(contains(refused("listeners.page=true"), "training.nodes: elastic, so listeners.page and"));
-  CHECK(contains(refused("training.epochs=1"), "training.nodes: elastic wants --store and --interface"));
+  CHECK(contains(refused("training.epochs=1"), "training.nodes: elastic needs --store and --interface"));
 }
 
 }  // namespace muster

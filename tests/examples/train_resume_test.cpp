@@ -121,19 +121,18 @@ TEST_CASE("checkpoints of an earlier training are refused before the data are re
   };
   const std::vector<std::string> both{"--quiet", "--epochs", "2", "--checkpoint-dir", "c", "--resume", "c"};
   refused({"--resume", "c"},
-          "c: cannot be resumed: there is no such file or directory; name the directory "
-          "in --resume and --checkpoint-dir to begin a training that");
+          "c: cannot be resumed: there is no such file or directory; --resume c and --checkpoint-dir c "
+          "together begin a training that");
   REQUIRE(std::filesystem::create_directory(convnet.directory / "c"));
-  refused({"--resume", "c"},
-          "c: cannot be resumed: the directory holds no checkpoint; name the directory in");
+  refused({"--resume", "c"}, "c: cannot be resumed: the directory holds no checkpoint; --resume c and ");
   CHECK(convnet.runSmall(both).exit == 0);
   CHECK(convnet.runSmall(both).exit == 0);  // nothing is left to train
   const auto before = readFile(convnet.directory / "c" / "checkpoint-epoch-0002.safetensors");
   const std::string held = "c: holds checkpoints of an earlier training, up to ";
   refused({"--epochs", "1", "--checkpoint-dir", "c"},
           held +
-              "checkpoint-epoch-0002.safetensors; continue it with --resume c, name another directory in "
-              "--checkpoint-dir, or remove these files\n");
+              "checkpoint-epoch-0002.safetensors; continue it with --resume c, name another directory, "
+              "--checkpoint-dir DIRECTORY, or remove these files\n");
   refused({"--epochs", "1", "--checkpoint-dir", convnet.directory.path().string() + "/./c/"}, "");
   refused(
       {"--checkpoint-dir", "c", "--resume", "c/checkpoint-epoch-0001.safetensors"},
@@ -142,15 +141,16 @@ TEST_CASE("checkpoints of an earlier training are refused before the data are re
   refused(
       {"--checkpoint-dir", "c", "--resume", "other"},
       "c: holds checkpoints up to checkpoint-epoch-0002.safetensors, but the training is to continue from "
-      "another file, other; continue it with --resume c, name another directory in --checkpoint-dir, or "
+      "another file, other; continue it with --resume c, name another directory, --checkpoint-dir DIRECTORY, "
+      "or "
       "remove these files\n");
   REQUIRE(std::filesystem::create_directory(convnet.directory / "b"));
   test::writeFile(convnet.directory / "b" / "checkpoint-best.safetensors", before);
   refused(
       {"--checkpoint-dir", "b"},
       "b: holds checkpoint-best.safetensors, the best state of an earlier training; continue it with "
-      "--resume b/checkpoint-best.safetensors, name another directory in --checkpoint-dir, or remove this "
-      "file\n");
+      "--resume b/checkpoint-best.safetensors, name another directory, --checkpoint-dir DIRECTORY, or remove "
+      "this file\n");
   refused({"--checkpoint-dir", "b", "--resume", "b"},
           "b: holds checkpoint-best.safetensors, the best state of ");
   CHECK(readFile(convnet.directory / "c" / "checkpoint-epoch-0002.safetensors") == before);

@@ -7,6 +7,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/nn/layers.h"
 #include "muster/core/nn/multi_layer_network.h"
+#include "muster/parallel/run/detail/run_settings.h"
 #include "tests/fuzz/json_mutation.h"
 #include "tests/fuzz/target.h"
 
@@ -25,7 +26,7 @@ void run(ByteSpan bytes) {
   read.makeStrategy(1);
   const std::string text = read.toJson();
   expect(muster::RunFile::parse(text).toJson() == text, "a run that was read and written is another one");
-  muster::decisiveFields(read);
+  muster::detail::decisiveFields(read);
 }
 
 std::vector<Bytes> seeds() {

@@ -110,7 +110,7 @@ std::vector<std::string> expandBraces(std::string_view text) {
   return {std::string(text)};
 }
 
-std::vector<ComparisonArm> parseArms(std::string_view text, const BaseRun& base) try {
+std::vector<ComparisonArm> parseArms(std::string_view text, const BaseRun& base, std::string_view by) try {
   const auto name = nameIn(text);
   const auto rest = name.empty() ? text : text.substr(name.size() + 1);
   require(name.empty() || !name.starts_with(' '), "the name before the colon begins with a space");
@@ -120,12 +120,13 @@ std::vector<ComparisonArm> parseArms(std::string_view text, const BaseRun& base)
   std::vector<ComparisonArm> arms;
   for (const auto& words : all) {
     arms.push_back(armOf(words, base));
+    base.run(arms.back().settings);
     if (!name.empty()) arms.back().name = std::string(name) + varied(words, all.front(), all.back());
   }
   return arms;
 } catch (const InvalidArgument& error) {
   throw InvalidArgument(fmt::format(
-      "--arm \"{}\": {}; an arm is as in \"diloco every=50\" or \"slow: averaging learningRate=0.01\"", text,
+      "{} \"{}\": {}; an arm is as in \"diloco every=50\" or \"slow: averaging learningRate=0.01\"", by, text,
       error.what()));
 }
 

@@ -17,8 +17,10 @@ namespace comparing {
 ///     joined                                      one worker on the batches of all workers joined
 ///     wide: network.layers[0].units=512           any field by its path
 ///
+/// @param by  what gave the text, for messages.
 /// @throws InvalidArgument that quotes the text.
-std::vector<muster::ComparisonArm> parseArms(std::string_view text, const BaseRun& base);
+std::vector<muster::ComparisonArm> parseArms(std::string_view text, const BaseRun& base,
+                                             std::string_view by = "--arm");
 
 /// The combinations of values in braces: `a={1,2} b={3,4}` gives four texts, the last one varying first.
 /// A brace that begins with a quote is JSON, and stays as it is. @throws InvalidArgument beyond 1000 texts.

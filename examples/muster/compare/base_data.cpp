@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/crc.hpp>
 
 #include "muster/core/base/number_text.h"
@@ -17,6 +18,16 @@ constexpr double kHeldOut = 0.15;  // of the examples, for a part that the run f
 /// Whether a run needs validation data.
 bool needsValidation(const muster::RunFile& run, const muster::ComparisonGrid& grid) {
   return !grid.tune.empty() || run.listeners.earlyStopping || run.listeners.reduceOnPlateau;
+}
+
+/// Adds the first examples of a batch, one after the other: the sum does not depend on the size of batches.
+void addExamples(const muster::Batch& batch, std::int64_t examples, boost::crc_32_type& sum) {
+  for (std::int64_t i = 0; i < examples; ++i)
+    for (const auto* tensors : {&batch.features, &batch.labels, &batch.masks})
+      for (const auto& tensor : *tensors) {
+        const auto example = tensor.value.rows(i, i + 1);
+        sum.process_bytes(example.raw(), example.bytes());
+      }
 }
 
 }  // namespace
@@ -36,9 +47,10 @@ std::int64_t examplesIn(const std::unique_ptr<muster::DataSetIterator>& data) {
 }
 
 muster::LoadedData loadData(const BaseRun& base) {
-  const auto run = base.run();
-  return muster::loadData(run.data, run.training.placement, muster::detail::devicesOf(run.training).devices,
-                          static_cast<int>(run.training.workers), muster::detail::knownBy(run, {}));
+  auto run = base.run();
+  run.data.shuffle = run.data.dropLast = false;
+  return muster::loadData(run.data, muster::PlacementWish::Host, std::array{muster::Device::cpu()}, 1,
+                          muster::detail::knownBy(run, {}));
 }
 
 std::string holdOut(BaseRun& base, const muster::ComparisonGrid& grid, muster::LoadedData& data) {
@@ -74,10 +86,9 @@ std::string contentsOf(muster::LoadedData& data) {
   for (auto* part : {data.train.get(), data.validation.get(), data.test.get()}) {
     if (!part) continue;
     part->reset(0);
-    for (std::int64_t seen = 0; seen < kChecked && part->next(batch); seen += batch.examples()) {
+    for (std::int64_t seen = 0; seen < kChecked && part->next(batch); seen += gathered.examples()) {
       batch.gatherInto(gathered);
-      for (const auto* tensors : {&gathered.features, &gathered.labels, &gathered.masks})
-        for (const auto& tensor : *tensors) sum.process_bytes(tensor.value.raw(), tensor.value.bytes());
+      addExamples(gathered, std::min(gathered.examples(), kChecked - seen), sum);
     }
     part->reset(0);
   }

@@ -18,6 +18,7 @@ std::string counted(std::int64_t count, std::string_view noun);
 /// The number of examples; 0 of null.
 std::int64_t examplesIn(const std::unique_ptr<muster::DataSetIterator>& data);
 
+/// All examples in the set's own order, in the host's memory.
 muster::LoadedData loadData(const BaseRun& base);
 
 /// Holds out a test set, and one to validate with, if the run file has none and they are needed.
@@ -25,7 +26,8 @@ muster::LoadedData loadData(const BaseRun& base);
 std::string holdOut(BaseRun& base, const muster::ComparisonGrid& grid, muster::LoadedData& data);
 
 /// A checksum of the columns' and classes' names and of the first examples of each part, by which a
-/// comparison that grows finds that a file has other contents.
+/// comparison that grows finds that a file has other contents. It depends on nothing but the data and how
+/// they are divided: not on batches or the order of a training. @param data  from `loadData` above.
 std::string contentsOf(muster::LoadedData& data);
 
 }  // namespace comparing

@@ -6,12 +6,12 @@
 #include <iterator>
 #include <utility>
 
+#include "examples/muster/run_options.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/nearest_word.h"
-#include "muster/core/io/json_value.h"
-#include "muster/core/io/network_json.h"
 #include "muster/parallel/run/detail/run_sets.h"
-#include "muster/parallel/run/named_networks.h"
+#include "muster/parallel/run/detail/run_settings.h"
+#include "muster/parallel/run/detail/set_error.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace comparing {
@@ -24,10 +24,12 @@ constexpr std::string_view kGroups[] = {"training.", "data.", "network.updater."
 
 /// Whether a field decides a run's results.
 bool decides(std::string_view path) {
-  if (path.starts_with("listeners."))
-    return path.starts_with("listeners.reduceOnPlateau") || path.starts_with("listeners.earlyStopping");
+  if (path.starts_with("listeners.") && !path.starts_with("listeners.reduceOnPlateau") &&
+      !path.starts_with("listeners.earlyStopping"))
+    return false;
   constexpr std::string_view kOthers[] = {"format",
                                           "data.directory",
+                                          "listeners.earlyStopping.bestFile",
                                           "training.prefetch",
                                           "training.pinThreads",
                                           "training.reportScore",
@@ -36,14 +38,6 @@ bool decides(std::string_view path) {
                                           "training.resume",
                                           "training.model"};
   return std::ranges::find(kOthers, path) == std::ranges::end(kOthers);
-}
-
-/// The paths of all fields of objects, with their defaults.
-std::vector<std::string> pathsOf(muster::RunFile run) {
-  if (!muster::isNamedNetwork(run.network)) run.network = muster::networkFromJson(run.network)->toJson();
-  std::vector<std::string> paths;
-  for (auto& field : muster::fieldsOf(run)) paths.push_back(std::move(field.first));
-  return paths;
 }
 
 /// Whether a path is `field`, or a field of an object of that name.
@@ -65,13 +59,17 @@ muster::RunFile BaseRun::run(const std::vector<std::string>& sets, std::int64_t 
       fmt::format("data.splitSeed={}", file.data.splitSeed < 0 ? file.data.seed : file.data.splitSeed));
   all.push_back(fmt::format("data.seed={}", seed));
   return muster::RunFile::parse(text_, all);
+} catch (const muster::detail::SetError& error) {
+  const program::FieldChoices own{.byOption = {}, .options = {}, .sets = sets_};
+  if (error.set() < sets_.size()) throw InvalidArgument(own.problemOf(error.set(), error.what()));
+  throw InvalidArgument(error.what());
 } catch (const InvalidArgument& error) {
   throw InvalidArgument(fmt::format("{}: {}", path_, error.what()));
 }
 
 std::map<std::string, std::string> BaseRun::settings(const muster::RunFile& run) const {
   std::map<std::string, std::string> settings;
-  for (auto& [path, value] : muster::fieldsOf(run))
+  for (auto& [path, value] : muster::detail::fieldsOf(run))
     if (decides(path)) settings.emplace(std::move(path), std::move(value));
   return settings;
 }
@@ -99,9 +97,9 @@ std::string BaseRun::pathOf(std::string_view name, std::string_view strategy) co
   const auto head = name.substr(0, name.find_first_of(".["));
   const bool whole = head == "data" || head == "network" || head == "training" || head == "listeners";
   if (whole && head.size() < name.size()) return std::string(name);
-  const auto paths = pathsOf(file);
+  const auto fields = muster::detail::fieldsOf(file);
   for (const auto group : kGroups)
-    for (const auto& path : paths) {
+    for (const auto& [path, value] : fields) {
       if (isOrIsIn(path, fmt::format("{}{}", group, name))) return fmt::format("{}{}", group, name);
       if (path.starts_with(group) && path.find_first_of(".[", group.size()) == path.npos)
         known.push_back(path.substr(group.size()));

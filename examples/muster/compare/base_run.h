@@ -21,7 +21,8 @@ class BaseRun {
 
   /// The run of an arm with a seed: the network's first weights and the order of the examples are the seed's;
   /// what is held out to test and to validate with is the same for all seeds.
-  /// @param sets  the arm's fields. @throws InvalidArgument naming a field of the file or of the arm.
+  /// @param sets  the arm's fields.
+  /// @throws InvalidArgument naming the file or --set, whichever is to blame; or else a field of the arm.
   muster::RunFile run(const std::vector<std::string>& sets = {}, std::int64_t seed = 0) const;
 
   /// The fields of a run that decide its results, by path.

@@ -22,6 +22,7 @@
 #include "muster/core/base/text_table.h"
 #include "muster/core/comparison/comparison.h"
 #include "muster/core/comparison/results_file.h"
+#include "muster/core/io/json_value.h"
 #include "muster/core/listeners/watch/machine_text.h"
 #include "muster/datasets/directory_lock.h"
 #include "muster/datasets/file_bytes.h"
@@ -50,23 +51,45 @@ void checkBase(const muster::RunFile& run) {
 muster::ComparisonGrid gridOf(const Options& options, const BaseRun& base) {
   muster::ComparisonGrid grid{.testEvery = options.testEvery, .seeds = options.seeds, .tune = options.tune};
   for (const auto& text : options.arms)
-    for (auto& arm : parseArms(text, base)) {
+    for (auto& arm : parseArms(text, base, options.armsBy)) {
       require(std::ranges::find(grid.arms, arm.name, &muster::ComparisonArm::name) == grid.arms.end(),
-              "--arm: there are two arms called \"{}\"", arm.name);
-      base.run(arm.settings);
+              "{}: there are two arms called \"{}\"", options.armsBy, arm.name);
       grid.arms.push_back(std::move(arm));
     }
   return grid;
 }
 
+/// What a run file says for all arms, as the results have it: with what stands in for MNIST and the devices
+/// chosen.
+std::map<std::string, std::string> commonOf(const BaseRun& base, const muster::LoadedData& data) {
+  const auto run = base.run();
+  auto common = base.settings(run);
+  common["data.type"] = muster::quoteJson(data.type);
+  common["training.devices"] =
+      muster::quoteJson(muster::namesOf(muster::detail::devicesOf(run.training).devices));
+  return common;
+}
+
+/// Arms of the same name that say the same in another form are those of the results.
+void takeSameArms(const muster::ResultsFile& results, const BaseRun& base,
+                  std::vector<muster::ComparisonArm>& arms) {
+  const auto trained = [&](const muster::ComparisonArm& arm) {
+    return base.differences(base.run(arm.settings), 0);
+  };
+  for (auto& arm : arms) {
+    const auto& all = results.grid().arms;
+    const auto same = std::ranges::find(all, arm.name, &muster::ComparisonArm::name);
+    if (same != all.end() && trained(*same) == trained(arm)) arm = *same;
+  }
+}
+
 /// What is compared on the data at hand, joined with what the results have.
 void joinGrid(muster::ResultsFile& results, muster::ComparisonGrid now, const BaseRun& base,
-              muster::LoadedData& data, const muster::Network& network) {
-  now.common = base.settings(base.run());
-  now.common["the data's contents"] = contentsOf(data);
+              muster::LoadedData& data) {
+  takeSameArms(results, base, now.arms);
+  now.contents = contentsOf(data);
   now.trainExamples = examplesIn(data.train);
   now.testExamples = examplesIn(data.test);
-  now.metric = network.task() == muster::Task::Regression ? "r2" : "accuracy";
   if (results.fresh() && now.seeds.empty()) now.seeds = {1, 2, 3};
   if (results.fresh() && now.testEvery == 0)
     now.testEvery = std::max<std::int64_t>(1, now.trainExamples * base.run().training.epochs / 20);
@@ -78,6 +101,13 @@ std::string tuningAdvice(const muster::Network& network) {
   const double rate = network.learningRate().at(0);
   if (rate <= 0) return "--tune learningRate=A,B,C chooses one for each";
   return fmt::format("--tune learningRate={:.1g},{:g},{:.1g} chooses one for each", rate / 3, rate, rate * 3);
+}
+
+/// @throws InvalidArgument for a share where percent are meant.
+void checkTarget(const Options& options, const muster::ComparisonMetric& metric) {
+  require(!options.target || metric.factor != 100 || *options.target > 1,
+          "{} must be above 1 and below 100: an accuracy in percent, as in 97; got {}", options.targetBy,
+          options.target.value_or(0));
 }
 
 /// The comparison without its runs.
@@ -132,12 +162,15 @@ int compareRun(const Options& options, const std::string& file, const std::strin
   require(!now.arms.empty() || std::filesystem::exists(options.out / kResultsName),
           "there is no arm to compare: give some, as in --arm averaging --arm 'diloco every=50'");
   muster::LoadedData data = loadData(base);
+  const auto network = muster::detail::makeNetwork(base.run(), data);
+  now.metric = network->task() == muster::Task::Regression ? "r2" : "accuracy";
+  checkTarget(options, muster::ComparisonMetric::named(now.metric));
   const muster::DirectoryLock lock(options.out);
   muster::ResultsFile results(options.out / kResultsName, "another --out");
   if (now.tune.empty()) now.tune = results.grid().tune;
+  now.common = commonOf(base, data);  // as given: what is held out follows from it
   const auto heldOut = holdOut(base, now, data);
-  const auto network = muster::detail::makeNetwork(base.run(), data);
-  joinGrid(results, now, base, data, *network);
+  joinGrid(results, now, base, data);
   const auto& grid = results.grid();
   GridSession session(base, results, options.out);
   session.requireDifferent();
@@ -162,8 +195,8 @@ int compare(const Call& call) {
   const auto& file = fileOf(call, "a run file such as run.json");
   const auto bytes = muster::readFile(file);
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  const auto run = muster::RunFile::read(file, options->sets);  // says what is wrong with the file
-  comparing::takeDefaults(text, *options);
+  const auto run = readRun(file, options->sets);  // says what is wrong with the file or with --set
+  comparing::takeDefaults(file, text, *options);
   program::endOnInterrupt("Interrupted; finished runs are kept.");
   return muster::detail::runOn(muster::detail::devicesOf(run.training),
                                [&] { return comparing::compareRun(*options, file, text); });

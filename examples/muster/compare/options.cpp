@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <charconv>
+#include <cmath>
 
 #include "examples/muster/command_line.h"
 #include "examples/muster/options.h"
@@ -57,10 +58,11 @@ std::vector<std::int64_t> parseSeeds(const std::string& text) {
   return seeds;
 }
 
-void checkSeeds(const std::vector<std::int64_t>& seeds) {
+/// @param by  what gave them, as in "--seeds".
+void checkSeeds(const std::vector<std::int64_t>& seeds, std::string_view by) {
   for (auto seed = seeds.begin(); seed != seeds.end(); ++seed) {
-    require(*seed >= 1 && *seed <= kMost, "--seeds: each must be between 1 and {}, got {}", kMost, *seed);
-    require(std::find(seeds.begin(), seed, *seed) == seed, "--seeds: {} is given twice", *seed);
+    require(*seed >= 1 && *seed <= kMost, "{}: each must be between 1 and {}, got {}", by, kMost, *seed);
+    require(std::find(seeds.begin(), seed, *seed) == seed, "{}: {} is given twice", by, *seed);
   }
 }
 
@@ -71,10 +73,19 @@ muster::NetworkLink linkOf(const std::string& text) try {
   throw InvalidArgument(fmt::format("--{}", error.what()));
 }
 
-void check(const Options& o) {
-  checkSeeds(o.seeds);
-  require(!o.target || *o.target < 100,
-          "--target must be below 100, a percentage of an accuracy, or R2; got {}", o.target.value_or(0));
+void checkTarget(double target, std::string_view by) {
+  require(target < 100, "{} must be below 100: an accuracy in percent, or R2; got {}", by, target);
+}
+
+std::vector<std::int64_t> wholeSeeds(const std::vector<double>& seeds) {
+  std::vector<std::int64_t> whole;
+  for (const double seed : seeds) {
+    require(seed == std::floor(seed) && std::abs(seed) <= static_cast<double>(kMost),
+            "seeds: expected whole numbers, as in [1, 2, 3], got {}", seed);
+    whole.push_back(static_cast<std::int64_t>(seed));
+  }
+  checkSeeds(whole, "seeds");
+  return whole;
 }
 
 /// @throws InvalidArgument that says what replaces an option of the earlier program.
@@ -117,21 +128,22 @@ std::optional<Options> readOptions(const program::Call& call) {
                    require(error == std::errc() && end == text.data() + text.size() && o.testEvery >= 1,
                            "--test-every must be a whole number and at least 1, got {}", text);
                  });
-  line.add(
-      "target", o.target, "NUMBER",
-      "score whose time and samples are compared: percent of an accuracy, or R2 (default: the highest that "
-      "more than half of the arms reach with every seed)");
+  line.add("target", o.target, "NUMBER",
+           "score whose time and samples are compared: an accuracy in percent, as in 97, or R2 (default: the "
+           "highest that "
+           "more than half of the arms reach with every seed)");
   line.addParsed(
       "link", "", "BANDWIDTH,LATENCY",
       "as in 10Gbit,50us: also estimate each arm's time with 2 to 1024 workers that such links connect",
       [&](const std::string& text) { o.link = linkOf(text); });
   if (!program::readOptions(line, call)) return std::nullopt;
-  check(o);
+  checkSeeds(o.seeds, "--seeds");
+  if (o.target) checkTarget(*o.target, "--target");
   return o;
 }
 
-void takeDefaults(const std::string& runFile, Options& o) try {
-  const auto value = muster::parseJson(runFile);
+void takeDefaults(const std::string& file, const std::string& text, Options& o) try {
+  const auto value = muster::parseJson(text);
   const auto* const section = value.is_object() ? value.get_object().if_contains("compare") : nullptr;
   if (section == nullptr) return;
   muster::JsonReader json(muster::printJson(*section));
@@ -148,17 +160,22 @@ void takeDefaults(const std::string& runFile, Options& o) try {
   json.field("baseline", baseline);
   json.field("link", link);
   json.finish();
-  if (o.arms.empty()) o.arms = arms;
+  if (o.arms.empty()) {
+    o.arms = arms;
+    o.armsBy = fmt::format("{}: compare.arms", file);
+  }
   if (o.tune.empty()) o.tune = tune;
-  if (o.seeds.empty())
-    for (const double seed : seeds) o.seeds.push_back(static_cast<std::int64_t>(seed));
+  if (o.seeds.empty()) o.seeds = wholeSeeds(seeds);
   if (o.testEvery == 0) o.testEvery = testEvery;
-  if (!o.target && target != 0) o.target = target;
+  if (!o.target && target != 0) {
+    checkTarget(target, "target");
+    o.target = target;
+    o.targetBy = fmt::format("{}: compare.target", file);
+  }
   if (o.baseline.empty()) o.baseline = baseline;
   if (!o.link && !link.empty()) o.link = muster::parseNetworkLink(link);
-  check(o);
 } catch (const InvalidArgument& error) {
-  throw InvalidArgument(fmt::format("compare.{}", error.what()));
+  throw InvalidArgument(fmt::format("{}: compare.{}", file, error.what()));
 }
 
 }  // namespace comparing

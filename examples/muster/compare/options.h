@@ -20,6 +20,7 @@ struct Options {
   std::int64_t testEvery = 0;    ///< samples; 0: a twentieth of the training
   std::string baseline;          ///< an arm's name; "": the first one
   std::optional<double> target;  ///< percent of an accuracy, or R2; empty: chosen from what the arms reach
+  std::string targetBy = "--target", armsBy = "--arm";  ///< what gave them, for messages
   std::optional<muster::NetworkLink> link;
   std::filesystem::path out = "comparison";
 };
@@ -29,8 +30,8 @@ struct Options {
 std::optional<Options> readOptions(const program::Call& call);
 
 /// Takes what the command line leaves open from `compare` of a run file, an object of arms, seeds, tune,
-/// testEvery, baseline, target and link.
-/// @throws InvalidArgument naming a field that is unknown or out of range.
-void takeDefaults(const std::string& runFile, Options& options);
+/// testEvery, baseline, target and link. @param text  of the file.
+/// @throws InvalidArgument naming the file and a field that is unknown or out of range.
+void takeDefaults(const std::string& file, const std::string& text, Options& options);
 
 }  // namespace comparing

@@ -69,7 +69,11 @@ void checkTune(const std::vector<std::string>& tune, const std::vector<Compariso
     for (const auto& choice : choicesOf(arm, tune, base)) {
       auto sets = arm.settings;
       sets.insert(sets.end(), choice.settings.begin(), choice.settings.end());
-      base.run(sets);
+      try {
+        base.run(sets);
+      } catch (const InvalidArgument& error) {
+        throw InvalidArgument(fmt::format("--tune {}: {}", choice.text, error.what()));
+      }
     }
 }
 

@@ -19,11 +19,11 @@ Step stepOf(std::string_view text, std::string_view path) {
     const auto [end, error] = std::from_chars(text.data() + 1, text.data() + text.size(), place);
     const bool closed =
         error == std::errc() && end != text.data() + text.size() && *end == ']' && text[0] == '[';
-    require(closed, "--set {}: expected a path as in network.layers[2].outChannels", path);
+    require(closed, "{}: expected a path as in network.layers[2].outChannels", path);
     text.remove_prefix(static_cast<std::size_t>(end + 1 - text.data()));
     step.places.push_back(place);
   }
-  require(!step.name.empty(), "--set {}: expected a path as in network.layers[2].outChannels", path);
+  require(!step.name.empty(), "{}: expected a path as in network.layers[2].outChannels", path);
   return step;
 }
 

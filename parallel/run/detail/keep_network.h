@@ -22,7 +22,7 @@ struct Beside {
 /// (NonFiniteScore from `train` or `save`), it does not touch the usual file: it writes the network
 /// beside it, to "model-diverged.safetensors" if that is called "model.safetensors", and says so. So nothing
 /// is lost if the training was better than its last numbers, or if only one example was bad.
-/// @param setting  the learning rate as given by the user, "--lr 0.1", for the message of a diverged
+/// @param setting  the learning rate, as in "network.updater.learningRate 0.1", for the message of a diverged
 ///         training.
 void trainAndSave(const std::function<void()>& train, const std::function<void(bool failed)>& save,
                   const std::string& setting, const Beside& beside);

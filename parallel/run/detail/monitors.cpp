@@ -48,7 +48,7 @@ void requireExamples(const RunListeners& l, const LoadedData& data) {
     std::string others, sets;
     for (const auto& [field, off] : lacking) {
       if (&field != &lacking.front().first) others += (others.empty() ? "" : ", ") + field;
-      sets += " --set " + off;
+      sets += " " + off;
     }
     text += fmt::format("; so {} {}; without them:{}", lacking.size() == 2 ? "does" : "do", others, sets);
   }

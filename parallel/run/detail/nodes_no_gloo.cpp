@@ -6,7 +6,7 @@ namespace {
 
 [[noreturn]] void refuse() {
   throw InvalidArgument(
-      "--store: this program was built without Gloo; `./run nodes --gloo` installs it (libgloo-dev)");
+      "training.nodes: this muster was built without Gloo; install libgloo-dev and build again");
 }
 
 }  // namespace

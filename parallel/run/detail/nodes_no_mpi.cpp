@@ -6,8 +6,8 @@ namespace muster::detail {
 
 Nodes launchedNodes() {
   require(launchedProcesses() == "1",
-          "a launcher has started {} processes, but this program was built without MPI; `./run "
-          "nodes` installs it",
+          "a launcher has started {} processes, but this muster was built without MPI; install Open MPI "
+          "(libopenmpi-dev) and build again",
           launchedProcesses());
   return {};
 }

@@ -13,8 +13,11 @@
 #include "muster/parallel/nodes/launched_processes.h"
 #include "muster/parallel/run/detail/keep_network.h"
 #include "muster/parallel/run/detail/monitors.h"
+#include "muster/parallel/run/detail/resuming.h"
 #include "muster/parallel/run/detail/run_checks.h"
+#include "muster/parallel/run/detail/run_devices.h"
 #include "muster/parallel/run/detail/run_network.h"
+#include "muster/parallel/run/detail/run_settings.h"
 #include "muster/parallel/run/detail/watchers.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
@@ -52,7 +55,7 @@ void requireOwnDirectory(const PreparedRun& prepared) {
   requireOwnCheckpoints(prepared.run, prepared.resumed.file);
 }
 
-DeviceChoice devicesOf(const RunTraining& training) {
+RunDevices devicesOf(const RunTraining& training) {
   if (training.devices == "auto") return chooseUnasked();
   return devicesNamed("training.devices", training.devices);
 }
@@ -75,9 +78,8 @@ Nodes nodesOf(const RunTraining& training, NodeOptions options) {
   if (training.nodes == "none") return {};
   if (training.nodes == "gloo" || training.nodes == "elastic") {
     const bool elastic = training.nodes == "elastic";
-    require(!options.store.empty(),
-            "training.nodes: {} wants --store{} and --interface, or their variables of the environment",
-            training.nodes, elastic ? "" : ", --node, --nodes");
+    require(!options.store.empty(), "training.nodes: {} needs MUSTER_STORE{} and MUSTER_INTERFACE",
+            training.nodes, elastic ? "" : ", MUSTER_NODE, MUSTER_NODES");
     options.minNodes = elastic ? std::optional(options.minNodes.value_or(1)) : std::nullopt;
     return options.connect();
   }
@@ -109,7 +111,7 @@ std::string learningRateOf(const RunFile& run) {
   return fmt::format("{} {}", kField, printJsonLine(number != nullptr ? *number : *rate));
 }
 
-ParallelWrapper makeWrapper(const RunFile& run, const DeviceChoice& devices, const Nodes& nodes,
+ParallelWrapper makeWrapper(const RunFile& run, const RunDevices& devices, const Nodes& nodes,
                             Network& network, const Listeners& listeners, int elastic) {
   const auto& t = run.training;
   ParallelWrapper::Builder builder(network);

@@ -23,10 +23,10 @@ PreparedRun prepareRun(RunFile run, const NodeOptions& nodes,
 void requireOwnDirectory(const PreparedRun& prepared);
 
 /// The devices of a run. @throws DeviceUnavailable.
-DeviceChoice devicesOf(const RunTraining& training);
+RunDevices devicesOf(const RunTraining& training);
 
-/// Chooses the kind of nodes that `training.nodes: auto` is: elastic with --min-nodes, gloo with --store, mpi
-/// if a launcher started several processes, else none.
+/// Chooses the kind of nodes that `training.nodes: auto` is: elastic with a least number of nodes, gloo with
+/// a store, mpi if a launcher started several processes, else none.
 /// @throws InvalidArgument for a field that the kind excludes, or too many workers.
 void chooseNodes(RunFile& run, const NodeOptions& options);
 
@@ -46,7 +46,7 @@ std::string learningRateOf(const RunFile& run);
 
 /// The wrapper that the run file describes. @param network  must outlive it.
 /// @param elastic  how many elastic nodes there are at least.
-ParallelWrapper makeWrapper(const RunFile& run, const DeviceChoice& devices, const Nodes& nodes,
+ParallelWrapper makeWrapper(const RunFile& run, const RunDevices& devices, const Nodes& nodes,
                             Network& network, const Listeners& listeners, int elastic = 1);
 
 /// Why a run's replicas are merged less often than its strategy says: an epoch is shorter than the period. ""

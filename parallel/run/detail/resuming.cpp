@@ -16,6 +16,7 @@
 #include "muster/core/io/output_path.h"
 #include "muster/core/listeners/checkpoint_lock.h"
 #include "muster/core/nn/training_state.h"
+#include "muster/parallel/run/detail/run_settings.h"
 
 namespace muster::detail {
 namespace {
@@ -71,11 +72,11 @@ RunFile runIn(const std::filesystem::path& path) {
 constexpr std::string_view kBaseName = "checkpoint";
 
 /// What to do if `resume` leads to nothing.
-std::string advice(int nodes) {
-  const std::string both =
-      "name the directory in --resume and --checkpoint-dir to begin a training that the same command "
-      "continues "
-      "later";
+std::string advice(const std::filesystem::path& resume, int nodes) {
+  const auto both = fmt::format(
+      "training.resume={} and listeners.checkpoints.directory={} together begin a training that the same run "
+      "file continues later",
+      resume.string(), resume.string());
   if (nodes < 2) return both;
   return fmt::format(
       "each node reads the checkpoint, and only node 0 writes it: let all nodes share its directory, or copy "
@@ -97,14 +98,14 @@ std::filesystem::path fileToResume(const RunFile& run, int nodes) {
   const bool own = isSameFile(path, directoryOf(run));
   if (type == std::filesystem::file_type::not_found) {
     if (own) return {};
-    throw FileError(path,
-                    fmt::format("cannot be resumed: there is no such file or directory; {}", advice(nodes)));
+    throw FileError(
+        path, fmt::format("cannot be resumed: there is no such file or directory; {}", advice(path, nodes)));
   }
   if (type != std::filesystem::file_type::directory && !own) return path;
   if (auto newest = newestCheckpoint(path, kBaseName)) return *newest;
   if (own) return {};
-  throw FileError(path,
-                  fmt::format("cannot be resumed: the directory holds no checkpoint; {}", advice(nodes)));
+  throw FileError(
+      path, fmt::format("cannot be resumed: the directory holds no checkpoint; {}", advice(path, nodes)));
 }
 
 }  // namespace
@@ -125,7 +126,7 @@ std::int64_t batchesTrained(Network& network) {
   return position ? position->nextBatch + std::ssize(position->trainedLater) : 0;
 }
 
-Resumed resumedBy(RunFile& run, int nodes) {
+ResumedRun resumedBy(RunFile& run, int nodes) {
   auto file = fileToResume(run, nodes);
   if (file.empty()) return {};
   const RunFile saved = runIn(file);
@@ -167,10 +168,11 @@ void requireOwnCheckpoints(const RunFile& run, const std::filesystem::path& file
   if (!file.empty() && isSameFile(run.training.resume, directory)) return;
   const bool onlyBest = checkpointsIn(directory, kBaseName).empty();
   const auto toResume = onlyBest ? bestCheckpointPath(directory, kBaseName) : directory;
-  muster::requireOwnCheckpoints(directory, kBaseName,
-                                {.continues = file,
-                                 .toContinue = fmt::format("continue it with --resume {}", toResume.string()),
-                                 .toSeparate = "name another directory in --checkpoint-dir"});
+  muster::requireOwnCheckpoints(
+      directory, kBaseName,
+      {.continues = file,
+       .toContinue = fmt::format("continue it with training.resume={}", toResume.string()),
+       .toSeparate = "name another directory, listeners.checkpoints.directory=DIRECTORY"});
 }
 
 }  // namespace muster::detail

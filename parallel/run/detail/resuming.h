@@ -6,7 +6,7 @@
 
 #include "muster/core/io/model_file.h"
 #include "muster/core/nn/network.h"
-#include "muster/parallel/run/run_file.h"
+#include "muster/parallel/run/prepared_run.h"
 
 namespace muster::detail {
 
@@ -17,21 +17,12 @@ ModelNotes notesOf(const RunFile& run);
 /// nothing for other data or another file.
 void chooseData(RunFile& run, const std::filesystem::path& model);
 
-/// What a run resumes.
-struct Resumed {
-  std::filesystem::path file = {};  ///< "": the training begins
-  /// The fields that differ from the saved run's and may, for example "training.workers 2 (now 4)"; "" if
-  /// none differ. They change the bits, but not what is trained.
-  std::string changes = {};
-  std::int64_t batches = 0;  ///< trained in the epoch in progress, once the file is loaded
-};
-
 /// The file to which `training.resume` refers: itself, or the newest intact checkpoint of a directory.
 /// Also chooses the run's data by it, as `chooseData`.
 /// @throws FileError for a file that `muster train` did not write, or that belongs to a different run, naming
 /// the fields that differ; one that does not exist, or a directory without a checkpoint, unless
 /// `listeners.checkpoints.directory` is the same, where a training then begins.
-Resumed resumedBy(RunFile& run, int nodes = 1);
+ResumedRun resumedBy(RunFile& run, int nodes = 1);
 
 /// Number of batches already trained in the epoch in progress of a resumed network.
 /// @throws FileError if its file has impossible numbers.

@@ -12,30 +12,30 @@
 namespace muster::detail {
 namespace {
 
-constexpr std::string_view kAdvice = "; --device cpu computes on the CPU instead";
+constexpr std::string_view kAdvice = "; training.devices=cpu computes on the CPU instead";
 
-void requireThere(const std::string& option, const std::string& list, Device device) {
+void requireThere(const std::string& field, const std::string& list, Device device) {
   const auto there = availableDevices();
   if (std::ranges::find(there, device) != there.end()) return;
   const auto why = whyNoCuda();
-  throw DeviceUnavailable(fmt::format("{} {}: {} is not there; there {} {}{}{}", option, list,
+  throw DeviceUnavailable(fmt::format("{} {}: {} is not there; there {} {}{}{}", field, list,
                                       device.toString(), there.size() == 1 ? "is" : "are", namesOf(there),
                                       why.empty() ? "" : " alone, as ", why));
 }
 
 }  // namespace
 
-DeviceChoice chooseUnasked(const MachineGpus& machine) {
+RunDevices chooseUnasked(const MachineGpus& machine) {
   const auto [device, why] = chooseDevice(machine);
   const auto notice = why.empty() ? "" : fmt::format("device: {}{}", why, device.isCpu() ? "" : kAdvice);
   return {.devices = {device}, .notice = notice, .unasked = !device.isCpu()};
 }
 
-void requireUsable(const DeviceChoice& choice) {
+void requireUsable(const RunDevices& choice) {
   if (!choice.unasked) requireUsable(choice.devices);
 }
 
-int runOn(const DeviceChoice& choice, const std::function<int()>& run) {
+int runOn(const RunDevices& choice, const std::function<int()>& run) {
   try {
     return run();
   } catch (const Error& error) {
@@ -44,17 +44,17 @@ int runOn(const DeviceChoice& choice, const std::function<int()>& run) {
   }
 }
 
-DeviceChoice devicesNamed(const std::string& option, const std::string& list) {
+RunDevices devicesNamed(const std::string& field, const std::string& list) {
   std::vector<Device> devices;
   try {
     devices = Device::parseList(list);
   } catch (const InvalidArgument& error) {
-    throw InvalidArgument(fmt::format("{} {}: {}", option, list, error.what()));
+    throw InvalidArgument(fmt::format("{} {}: {}", field, list, error.what()));
   }
   for (const Device device : devices)
     require(device.isCpu() == devices.front().isCpu(),
-            "{} {}: the CPU and GPUs cannot train together yet; name GPUs alone, or cpu alone", option, list);
-  for (const Device device : devices) requireThere(option, list, device);
+            "{} {}: the CPU and GPUs cannot train together yet; name GPUs alone, or cpu alone", field, list);
+  for (const Device device : devices) requireThere(field, list, device);
   return {.devices = std::move(devices)};
 }
 

@@ -12,6 +12,8 @@
 
 namespace muster::detail {
 
+inline constexpr std::string_view kMathModes[] = {"auto", "fp32", "tf32", "bf16"};
+
 /// Visits an object that may be missing.
 template <typename Visitor, typename T, typename Each>
 void optionalGroup(Visitor& v, std::string_view name, std::optional<T>& value, const Each& each) {
@@ -42,10 +44,10 @@ void visitTraining(Visitor& v, RunTraining& t) {
   v.describe("precision of matrix products and convolutions; auto: that of the device");
   visitWord(v, "mathMode", t.mathMode, kMathModes);
   v.field("groups", t.groups, "groups of workers that are merged first, as nodes would");
-  v.field("nodes", t.nodes,
-          "how several processes train together: none, mpi, gloo or elastic; auto: as --store, --min-nodes, "
-          "their variables "
-          "of the environment and the launcher say");
+  v.field(
+      "nodes", t.nodes,
+      "how several processes train together: none, mpi, gloo or elastic; auto: as the launcher, MUSTER_STORE "
+      "and MUSTER_MIN_NODES say");
   v.field("initialModel", t.initialModel, "model file with the same layers to start from; empty: none");
   v.field("resume", t.resume, "checkpoint, or directory of checkpoints, to continue from; empty: none");
   v.field("model", t.model, "file of the trained model");
@@ -91,7 +93,8 @@ void visitListeners(Visitor& v, RunListeners& l) {
     visitMonitor(in, e.monitored);
     in.field("everyEpochs", e.everyEpochs, "epochs from one look to the next");
     in.field("patience", e.patience, "looks without an improvement, after which it stops; 0: never");
-    in.field("minImprovement", e.minImprovement, "smaller improvements do not count");
+    in.field("minImprovement", e.minImprovement,
+             "smaller improvements do not count; of an accuracy 0.01 is one point");
     in.field("maxMinutes", e.maxMinutes, "stops after so many minutes; 0: never");
     in.field("restoreBest", e.restoreBest, "the trained model is the best one, not the last");
     in.field("bestFile", e.bestFile, "file of the best model; empty: none");
@@ -101,7 +104,8 @@ void visitListeners(Visitor& v, RunListeners& l) {
     visitMonitor(in, p.monitored);
     in.field("factor", p.factor, "of the learning rate, between 0 and 1");
     in.field("patience", p.patience, "epochs without an improvement, after which the rate falls");
-    in.field("minImprovement", p.minImprovement, "smaller improvements do not count");
+    in.field("minImprovement", p.minImprovement,
+             "smaller improvements do not count; of an accuracy 0.01 is one point");
     in.field("minFactor", p.minFactor, "the rate falls to no less than this share of what it was");
   });
 }

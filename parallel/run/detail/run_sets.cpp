@@ -28,6 +28,20 @@ namespace {
 /// Lists of words, which the command line also has as in `data.columns=size,colour`.
 constexpr std::string_view kWordLists[] = {"data.columns", "data.leaveOut"};
 
+/// What a run file has.
+const std::vector<std::string> kParts{"format",    "data",    "network", "training",
+                                      "listeners", "compare", "$schema"};
+
+/// Other names of fields, and names of those that only some networks and strategies have.
+constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
+    {"lr", "network.updater.learningRate"},
+    {"learningRate", "network.updater.learningRate"},
+    {"momentum", "network.updater.momentum"},
+    {"updater", "network.updater"},
+    {"l2", "network.l2"},
+    {"every", "training.strategy.every"},
+    {"batchSize", "data.batch"}};
+
 /// Keeps only the data fields that all types have.
 void dropOthers(json::object& data) {
   for (const auto* const name : {"directory", "trainExamples", "testExamples", "trainImages", "trainLabels",
@@ -84,9 +98,13 @@ std::optional<double> numberIn(std::string_view text) {
   return error == std::errc() && std::isfinite(value) ? value : std::numeric_limits<double>::quiet_NaN();
 }
 
+std::string_view lastPart(std::string_view path) {
+  return path.substr(std::min(path.rfind('.') + 1, path.size()));
+}
+
 /// The object for which a number or a word at this path stands; null if it is none of the short forms.
 json::value expanded(std::string_view path, const json::value& value) {
-  const auto field = path.substr(std::min(path.rfind('.') + 1, path.size()));
+  const auto field = lastPart(path);
   if (value.is_string() && path == kStrategyPath.substr(0, kStrategyPath.size() - 1))
     return json::object{{"name", value}};
   if (value.is_string() && path == "network") return json::object{{"name", value}};
@@ -111,11 +129,35 @@ void requireField(std::string_view path) {
   std::vector<std::string> known;
   for (const auto& field : fieldLines()) known.push_back(field.path);
   require(std::ranges::any_of(known, [&](const std::string& one) { return replaces(path, one); }),
-          "--set {}=null: a run file has no field {}{}", path, path, nearestHint(path, known));
+          "a run file has no field {}{}", path, nearestHint(path, known));
 }
 
-std::string_view keyOf(std::string_view set) {
-  return set.substr(0, set.find('='));
+/// The path of the field that a user means by a name alone, misspelt perhaps; "" if that is not clear.
+std::string meantBy(std::string_view name) {
+  std::vector<std::string> names, paths;
+  for (const auto& [alias, path] : kAliases) {
+    names.emplace_back(alias);
+    paths.emplace_back(path);
+  }
+  for (const auto& field : fieldLines()) {
+    names.emplace_back(lastPart(field.path));
+    paths.push_back(field.path);
+  }
+  const auto nearest = nearestWord(name, names);
+  if (!nearest || std::ranges::count(names, *nearest) != 1) return {};
+  return paths[static_cast<std::size_t>(std::ranges::find(names, *nearest) - names.begin())];
+}
+
+/// @throws InvalidArgument if no run file has the first part of this path.
+void requirePart(const json::object& run, std::string_view path) {
+  const auto part = path.substr(0, path.find_first_of(".["));
+  if (run.contains(part) || std::ranges::find(kParts, part) != kParts.end()) return;
+  const auto near = nearestWord(part, kParts);
+  const auto meant = near && part.size() < path.size() ? *near + std::string(path.substr(part.size()))
+                                                       : meantBy(lastPart(path));
+  throw InvalidArgument(
+      fmt::format("a run file has no field {}{}", path,
+                  meant.empty() ? nearestOfHint(part, kParts) : "; the nearest is " + meant));
 }
 
 /// What sets a field.
@@ -127,12 +169,11 @@ struct Set {
 
 /// @throws InvalidArgument for a text that is not KEY=VALUE.
 Set setOf(const std::string& set) {
-  require(isUtf8(set), "--set {}: expected UTF-8, as in all of a run file", set);
+  require(isUtf8(set), "{}: expected UTF-8, as in all of a run file", set);
   const auto equals = set.find('=');
-  require(equals != set.npos && equals > 0, "--set {}: expected KEY=VALUE, as in training.workers=4", set);
+  require(equals != set.npos && equals > 0, "{}: expected KEY=VALUE, as in training.workers=4", set);
   Set one{.path = set.substr(0, equals), .text = set.substr(equals + 1), .steps = {}, .value = {}};
-  require(!one.path.ends_with('.'), "--set {}: expected a path as in network.layers[2].outChannels",
-          one.path);
+  require(!one.path.ends_with('.'), "{}: expected a path as in network.layers[2].outChannels", one.path);
   one.steps = stepsOf(one.path);
   one.value = valueFor(one.path, one.text);
   return one;
@@ -142,8 +183,8 @@ Set setOf(const std::string& set) {
 json::value& valueAt(json::object& in, const Step& step, std::string_view path) {
   json::value* at = &in[step.name];
   for (const auto place : step.places) {
-    require(at->is_array() && place < at->get_array().size(), "--set {}: {} has no element {}", path,
-            step.name, place);
+    require(at->is_array() && place < at->get_array().size(), "{}: {} has no element {}", path, step.name,
+            place);
     at = &at->get_array()[place];
   }
   return *at;
@@ -167,7 +208,7 @@ json::object& objectAt(json::value& at, std::string_view soFar, const Step& step
   if (at.is_null()) at.emplace_object();
   if (auto object = expanded(soFar, at); !object.is_null()) at = std::move(object);
   if (path.starts_with("network.updater.") && soFar == "network") giveUpdater(at);
-  require(at.is_object(), "--set {}: {} is no object", path, step.name);
+  require(at.is_object(), "{}: {} is no object", path, step.name);
   return at.get_object();
 }
 
@@ -197,6 +238,10 @@ json::value jsonOrWord(const std::string& text) {
   }
 }
 
+std::string_view keyOf(std::string_view set) {
+  return set.substr(0, set.find('='));
+}
+
 void applySets(json::object& run, std::span<const std::string> sets) {
   std::vector<const std::string*> ordered;
   for (const auto& set : sets) {
@@ -211,6 +256,7 @@ void applySets(json::object& run, std::span<const std::string> sets) {
 
 void applySet(json::object& run, const std::string& set) {
   const Set one = setOf(set);
+  requirePart(run, one.path);
   json::object* in = &run;
   std::string soFar;  // the path to `in`
   for (const auto& step : one.steps) {

@@ -168,6 +168,10 @@ TEST_CASE("a failed run enters no mean, and marks tell of crowded cores and of l
 TEST_CASE("runs are added by arm and seed, each once, and with one metric") {
   Comparison c;
   CHECK(test::thrown<InvalidArgument>([&] { c.summarise(); }) == "comparison: it has no arm; add runs first");
+  Given percent({"one"});
+  percent.c.target = 97;
+  CHECK(test::thrown<InvalidArgument>([&] { percent.summary(); }) ==
+        "comparison: the target is a score of at most 1, not percent; got 97");
   const auto run = [](const std::string& arm, std::int64_t seed, double score) {
     return RunRecord{.arm = arm,
                      .settings = {"every=" + arm},

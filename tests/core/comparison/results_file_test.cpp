@@ -129,7 +129,7 @@ TEST_CASE("a file with other content is refused, and the error names the line") 
   CHECK(refusal("") == "it is empty; remove it, or give another file");
   CHECK(refusal("hello\n").starts_with("line 1: "));
   CHECK(refusal("{\"program\": \"compare_convergence\", \"format\": 1}\n") ==
-        "line 1: it is not of this program, or of another version; give another file");
+        "line 1: it is not of this program; give another file");
   const std::string again = "; give another file, or remove that line and its run is trained again";
   for (const std::size_t cut : {2, 30})
     CHECK(refusal(whole.substr(0, whole.size() - cut)) ==

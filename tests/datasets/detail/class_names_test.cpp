@@ -40,7 +40,7 @@ TEST_CASE("a column of numbers to predict, or of texts of nearly every row, has 
   CHECK(
       thrown<FileError>([] { classes(numbers(13, 2)); }) ==
       "table.csv: column kind has 13 different numbers, too many to be classes; to predict a number, ask for "
-      "a regression (data.regression, --regression)");
+      "a regression (data.regression=true)");
   CHECK(classes(numbers(200), 1000).size() == 200);  // whole numbers: a fifth of the rows
   CHECK(thrown<FileError>([] { classes(numbers(201), 1000); }) != "");
   CHECK(classes(numbers(50), 50).size() == 50);

@@ -54,7 +54,8 @@ TEST_CASE("a field of a data source that is unknown, missing or out of range is 
   CHECK(refused(R"({"type": "mnist", "batch": 0})") == "data.batch must be between 1 and 65536, got 0");
   CHECK(refused("{}").find("type") != std::string::npos);
   CHECK(thrown<InvalidArgument>([] { loadData({.type = "minst"}); }) ==
-        "data.type: there is no type \"minst\"; the nearest is mnist");
+        "data.type: there is no type \"minst\"; the nearest is mnist, of mnist, fashion, kmnist, cifar10, "
+        "mnistOrGenerated, generated, mixtures, idx, csv, images, safetensors");
 }
 
 TEST_CASE(

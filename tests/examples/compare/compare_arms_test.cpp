@@ -96,7 +96,7 @@ TEST_CASE("a seed draws weights and order, but not what is held out") {
   CHECK(base().differences(base().run({"training.model=other"}, 4), 4).empty());
   CHECK(thrown<InvalidArgument>([] {
           base().run({"training.workers=0"});
-        }).starts_with("run.json: training.workers"));
+        }).starts_with("training.workers must be between"));
 }
 
 TEST_CASE("tuning tries all combinations of what an arm does not set itself") {
@@ -120,7 +120,7 @@ TEST_CASE("tuning tries all combinations of what an arm does not set itself") {
   CHECK(refusal("learningRate=0.1,0.2", own) ==
         "--tune learningRate=0.1,0.2: every arm sets learningRate itself");
   CHECK(refusal("rate=1,2", plain).find("called \"rate\"") != std::string::npos);
-  CHECK(refusal("workers=1,0", plain).starts_with("run.json: training.workers must be between"));
+  CHECK(refusal("workers=1,0", plain).starts_with("--tune workers=0: training.workers must be between"));
 }
 
 }  // namespace

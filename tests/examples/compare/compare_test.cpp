@@ -234,7 +234,33 @@ TEST_CASE("an interrupted comparison continues, seeds and arms join it, and anot
   CHECK(directory.results().size() == 15);
   CHECK(contains(readFile(directory / "out" / "table.md"), "| joined | "));
 
+  // The same run and arm in other words: the rate and a default written out, and the strategy's short form.
+  std::string written = kDigits;
+  const auto replace = [&written](std::string_view what, std::string_view by) {
+    REQUIRE(contains(written, std::string(what)));
+    written.replace(written.find(what), what.size(), by);
+  };
+  replace(R"("learningRate": 0.01)", R"("learningRate": {"type": "fixed", "value": 1e-2})");
+  replace(R"("version": 1)", R"("version": 1, "clipNorm": 0)");
+  replace(R"({"name": "averaging", "every": 1})", "1");
+  writeFile(directory / "written.json", written);
+  CHECK(contains(directory.run({"written.json", "--out", "out"}).out, "15 of 15 runs finished"));
+  CHECK(contains(
+      directory.run({"written.json", "--out", "out", "--arm", "gossip: gossip training.workers=2"}).out,
+      "15 of 15 runs finished"));
+  writeFile(directory / "written.json", "");
+
   const auto bytes = readFile(directory / "out" / "results.jsonl");
+  for (const auto& [set, difference] :
+       {std::pair<std::string, std::string>{"data.dropLast=true", "data.dropLast false (now true)"},
+        {"data.batch=20", "data.batch 10 (now 20)"},
+        {"data.testExamples=50", "data.testExamples 100 (now 50)"}}) {
+    const auto refused = directory.run({"run.json", "--set", set, "--out", "out"});
+    CHECK(refused.err ==
+          fmt::format("muster: out/results.jsonl: holds a comparison of another run: {}; give another "
+                      "--out\n",
+                      difference));
+  }
   const auto other = directory.run({"run.json", "--set", "training.epochs=2", "--out", "out"});
   CHECK(other.exit == 1);
   CHECK(other.err ==
@@ -299,11 +325,15 @@ TEST_CASE("invalid options exit with 2 and a sentence, before anything is writte
       {{"--workers=4"}, "--workers is not an option"},
       {{"--arm", "dilocco"}, "there is no strategy \"dilocco\"; the nearest is diloco"},
       {{"--arm", "averaging", "--arm", "averaging"}, "there are two arms called \"averaging\""},
-      {{"--arm", "averaging workers=0"}, "run.json: training.workers must be between 1 and 1024, got 0"},
+      {{"--arm", "averaging workers=0"},
+       "--arm \"averaging workers=0\": training.workers must be between 1 and 1024, got 0"},
       {{"--arm", "averaging", "--seeds", "1,1"}, "--seeds: 1 is given twice"},
       {{"--arm", "averaging", "--seeds", "0"}, "--seeds: each must be between 1 and"},
       {{"--arm", "averaging", "--seeds", "1,a"}, "--seeds 1,a: expected whole numbers, as in 1,2,3"},
       {{"--arm", "averaging", "--target", "100"}, "--target must be below 100"},
+      {{"--arm", "averaging", "--target", "0.97"},
+       "--target must be above 1 and below 100: an accuracy in percent, as in 97; got 0.97"},
+      {{"--set", "training.workers=0"}, "--set training.workers=0: training.workers must be between 1 and "},
       {{"--arm", "averaging", "--test-every", "0"},
        "--test-every must be a whole number and at least 1, got 0"},
       {{"--arm", "averaging", "--tune", "learningRate"},

@@ -31,6 +31,7 @@
 #include "muster/parallel/run/detail/field_list.h"
 #include "muster/parallel/run/detail/run_fields.h"
 #include "muster/parallel/run/detail/run_sets.h"
+#include "muster/parallel/run/detail/set_error.h"
 #include "muster/parallel/run/run_schema.h"
 #include "tests/support/json_schema.h"
 #include "tests/support/thrown.h"
@@ -227,6 +228,8 @@ TEST_CASE("values out of range are refused, and the error names their path") {
       {"listeners.group=a", "listeners.group needs listeners.curves"},
       {"listeners.earlyStopping.mode=most", "listeners.earlyStopping.mode must be min or max, or left out"},
       {"listeners.earlyStopping.mode=min", "listeners.earlyStopping.mode min contradicts"},
+      {"listeners.earlyStopping.minImprovement=1",
+       "listeners.earlyStopping.minImprovement must be below 1, a difference of accuracy from 0 to 1"},
       {"listeners.earlyStopping.patience=0", "listeners.earlyStopping.patience and maxMinutes are both 0"},
       {"listeners.checkpoints.best.monitor=own", "listeners.checkpoints.best.monitor: own is for programs"},
       {"listeners.checkpoints.directory=\"\"", "listeners.checkpoints.directory: is missing"},
@@ -320,11 +323,55 @@ TEST_CASE(
 TEST_CASE("an error names the --set that is wrong, wherever it is among others") {
   const auto run = asJson(whole("generated"));
   const std::string wrong = "network.layers[99].bias=true",
-                    expected = "--set network.layers[99].bias: layers has no element 99";
+                    expected = "network.layers[99].bias: layers has no element 99";
   CHECK(problem(run, {wrong, "training.workers=2", "data.type=mnist"}) == expected);
   CHECK(problem(run, {"data.type=mnist", "training.workers=2", wrong}) == expected);
   CHECK(problem(run, {"training.workers=2", "training.groups=0"}).starts_with("training.groups"));
-  CHECK(problem(run, {"training.=2"}).starts_with("--set training.: expected a path"));
+  CHECK(problem(run, {"training.=2"}).starts_with("training.: expected a path"));
+}
+
+TEST_CASE("a set that is to blame for an error is told from the file, and from other sets") {
+  const auto blamed = [](const json::value& run, const std::vector<std::string>& sets) {
+    try {
+      RunFile::parse(json::serialize(run), sets);
+    } catch (const detail::SetError& error) {
+      return sets[error.set()];
+    } catch (const InvalidArgument&) {
+      return std::string("the file");
+    }
+    return std::string("none");
+  };
+  auto run = asJson(whole("generated"));
+  CHECK(blamed(run, {"training.workers=2"}) == "none");
+  CHECK(blamed(run, {"training.epochs=2", "training.workers=0", "data.batch=4"}) == "training.workers=0");
+  CHECK(blamed(run, {"workers"}) == "workers");
+  CHECK(blamed(run, {"training.workers=0", "training.workers=0"}) == "training.workers=0");
+  // Each of the two is needed for the problem; it is with the field of the second.
+  const std::string momentum = "network.updater.momentum=0.5";
+  CHECK(blamed(run, {"network.updater.type=adam", momentum}) == momentum);
+  CHECK(blamed(run, {momentum, "network.updater.type=adam"}) == momentum);
+  run.at("training").as_object()["workers"] = 0;
+  CHECK(blamed(run, {"training.epochs=2"}) == "the file");
+  CHECK(blamed(run, {"training.workers=2"}) == "none");
+}
+
+TEST_CASE("a set by a name alone is refused with the path of the field that is meant") {
+  const auto refusal = [run = asJson(whole("generated"))](const std::string& set) {
+    return problem(run, {set});
+  };
+  for (const auto& [set, path] : {std::pair{"lr=0.1", "network.updater.learningRate"},
+                                  {"updater.momentum=0.5", "network.updater.momentum"},
+                                  {"workers=2", "training.workers"},
+                                  {"epoch=2", "training.epochs"},
+                                  {"listener.curves=a", "listeners.curves"},
+                                  {"networks.l1=1", "network.l1"}}) {
+    const std::string name(set, std::string_view(set).find('='));
+    CHECK(refusal(set) == fmt::format("a run file has no field {}; the nearest is {}", name, path));
+  }
+  CHECK(refusal("zigzag=1") ==
+        "a run file has no field zigzag; there are format, data, network, training, listeners, compare, "
+        "$schema");
+  CHECK(refusal("dat=1") == "a run file has no field dat; the nearest is data");
 }
 
 TEST_CASE("--set changes any field, adds a missing one, and refuses an invalid path") {
@@ -358,12 +405,11 @@ TEST_CASE("--set changes any field, adds a missing one, and refuses an invalid p
   CHECK(stopped.listeners.earlyStopping->patience == 5);
   CHECK(stopped.training.workers == 1);
 
-  CHECK(problem(bare, {"workers"}) == "--set workers: expected KEY=VALUE, as in training.workers=4");
+  CHECK(problem(bare, {"workers"}) == "workers: expected KEY=VALUE, as in training.workers=4");
   CHECK(problem(bare, {"training.model=\xff.st"}) ==
-        "--set training.model=\xff.st: expected UTF-8, as in all of a run file");
-  CHECK(problem(bare, {"network.layers[99].bias=1"}) ==
-        "--set network.layers[99].bias: layers has no element 99");
-  CHECK(problem(bare, {"data.type.name=1"}) == "--set data.type.name: type is no object");
+        "training.model=\xff.st: expected UTF-8, as in all of a run file");
+  CHECK(problem(bare, {"network.layers[99].bias=1"}) == "network.layers[99].bias: layers has no element 99");
+  CHECK(problem(bare, {"data.type.name=1"}) == "data.type.name: type is no object");
   CHECK(problem(bare, {"network.layers[x].bias=1"}).find("expected a path as in") != std::string::npos);
 }
 
@@ -379,11 +425,10 @@ TEST_CASE("--set with null takes a field out of the file") {
   CHECK(with({"data.classWeights=null", "training=null"}).training.workers == 1);
   CHECK(problem(json::parse(text), {"data.type=null"}) == "data.type: is missing");
   CHECK(problem(json::parse(text), {"data.colums=null"}) ==
-        "--set data.colums=null: a run file has no field data.colums; the nearest is data.columns");
+        "a run file has no field data.colums; the nearest is data.columns");
   CHECK(problem(json::parse(text), {"listeners.earlyStoping.patience=null"}) ==
-        "--set listeners.earlyStoping.patience=null: a run file has no field "
-        "listeners.earlyStoping.patience; the "
-        "nearest is listeners.earlyStopping.patience");
+        "a run file has no field listeners.earlyStoping.patience; the nearest is "
+        "listeners.earlyStopping.patience");
   CHECK(with({"listeners=null", "listeners.checkpoints.best=null"}).listeners.testEvery == 0);
 }
 

@@ -5,6 +5,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/datasets/prediction_csv.h"
+#include "muster/parallel/run/detail/watching.h"
 #include "muster/parallel/run/run_session.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
@@ -51,8 +52,7 @@ TEST_CASE("listeners without examples to look at are named together, with what t
   run.data.validationExamples = 0;
   CHECK(test::thrown<InvalidArgument>([&] { prepareRun(run); }) ==
         "listeners.testEvery needs data to test with: data.validationExamples, or a test set; so does "
-        "listeners.earlyStopping; without them: --set listeners.testEvery=0 --set "
-        "listeners.earlyStopping=null");
+        "listeners.earlyStopping; without them: listeners.testEvery=0 listeners.earlyStopping=null");
   run.listeners = {.report = (directory / "report").string()};
   if (detail::pagesBuilt())
     CHECK(test::thrown<InvalidArgument>([&] { prepareRun(run); }) ==

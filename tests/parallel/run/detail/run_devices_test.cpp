@@ -14,14 +14,14 @@ namespace {
 
 template <typename Refusal>
 std::string refusal(const char* list) {
-  return thrown<Refusal>([&] { devicesNamed("--device", list); });
+  return thrown<Refusal>([&] { devicesNamed("training.devices", list); });
 }
 
 }  // namespace
 
 TEST_CASE("the given device is used, and choosing the CPU prints no notice") {
-  CHECK(devicesNamed("--device", "cpu").devices == std::vector{Device::cpu()});
-  CHECK(devicesNamed("--device", "cpu").notice.empty());
+  CHECK(devicesNamed("training.devices", "cpu").devices == std::vector{Device::cpu()});
+  CHECK(devicesNamed("training.devices", "cpu").notice.empty());
 }
 
 TEST_CASE("without a GPU no notice mentions one") {
@@ -37,8 +37,8 @@ TEST_CASE("the first GPU is used without being requested, and is named") {
   CHECK(unasked.devices == std::vector{Device::cuda(0)});
   CHECK(unasked.unasked);
   CHECK(unasked.notice == "device: cuda:0, " + propertiesOf(Device::cuda(0)).name +
-                              "; --device cpu computes on the CPU instead");
-  const auto asked = devicesNamed("--device", "cuda");
+                              "; training.devices=cpu computes on the CPU instead");
+  const auto asked = devicesNamed("training.devices", "cuda");
   CHECK(asked.devices == unasked.devices);
   CHECK_FALSE(asked.unasked);
   CHECK(asked.notice.empty());
@@ -67,12 +67,13 @@ TEST_CASE("a notice mentions a GPU that cannot be used only if its driver is ins
 TEST_CASE("a GPU that is busy, full or too old is skipped in favour of the next one or the CPU") {
   const auto good = chooseUnasked(machineWith({"", "it is busy"}));
   CHECK(good.devices == std::vector{Device::cuda(0)});
-  CHECK(good.notice == "device: cuda:0, Toy 0; --device cpu computes on the CPU instead");
+  CHECK(good.notice == "device: cuda:0, Toy 0; training.devices=cpu computes on the CPU instead");
   CHECK(good.unasked);
   const auto next = chooseUnasked(machineWith({"it is busy", ""}));
   CHECK(next.devices == std::vector{Device::cuda(1)});
   CHECK(next.notice ==
-        "device: cuda:1, Toy 1; cuda:0 cannot be used: it is busy; --device cpu computes on the CPU instead");
+        "device: cuda:1, Toy 1; cuda:0 cannot be used: it is busy; training.devices=cpu computes on the CPU "
+        "instead");
   CHECK(next.unasked);
   const auto none = chooseUnasked(machineWith({"it is busy", "out of memory"}));
   CHECK(none.devices == std::vector{Device::cpu()});
@@ -83,12 +84,12 @@ TEST_CASE("a GPU that is busy, full or too old is skipped in favour of the next 
 
 TEST_CASE("if a GPU that was not requested fails, the error says how to use the CPU") {
   const auto unasked = chooseUnasked(machineWith({""}));
-  const auto failing = [](const DeviceChoice& choice, const std::exception_ptr& cause) {
+  const auto failing = [](const RunDevices& choice, const std::exception_ptr& cause) {
     return thrown<Error>(
         [&] { runOn(choice, [&]() -> int { throw TrainingError("worker 0 failed: no luck", 0, cause); }); });
   };
   const std::string plain = "worker 0 failed: no luck";
-  const std::string advised = plain + "; --device cpu computes on the CPU instead";
+  const std::string advised = plain + "; training.devices=cpu computes on the CPU instead";
   CHECK(failing(unasked, std::make_exception_ptr(OutOfMemory("all is full"))) == advised);
   CHECK(failing(unasked, std::make_exception_ptr(DeviceFailure("it is lost"))) == advised);
   CHECK(failing(unasked, std::make_exception_ptr(DeviceUnavailable("it is busy"))) == advised);
@@ -97,28 +98,30 @@ TEST_CASE("if a GPU that was not requested fails, the error says how to use the 
   CHECK(failing({.devices = {Device::cuda(0)}}, std::make_exception_ptr(OutOfMemory("all is full"))) ==
         plain);
   CHECK(thrown<Error>([&] { runOn(unasked, []() -> int { throw OutOfMemory("all is full"); }); }) ==
-        "all is full; --device cpu computes on the CPU instead");
+        "all is full; training.devices=cpu computes on the CPU instead");
   CHECK(runOn(unasked, [] { return 7; }) == 7);
 }
 
 TEST_CASE("a requested GPU that cannot be used is named") {
-  CHECK_NOTHROW(requireUsable(DeviceChoice{}));
+  CHECK_NOTHROW(requireUsable(RunDevices{}));
   const auto text = thrown<DeviceUnavailable>([] { requireUsable({.devices = {Device::cuda(99)}}); });
   CHECK_MESSAGE(text.starts_with("cuda:99 cannot be used: "), text);
   CHECK_NOTHROW(requireUsable({.devices = {Device::cuda(99)}, .unasked = true}));  // has been tried
 }
 
 TEST_CASE("invalid lists and devices that are not available are refused by name") {
-  CHECK(refusal<InvalidArgument>("gpu") == "--device gpu: device: expected cpu, cuda or cuda:N, got \"gpu\"");
+  CHECK(refusal<InvalidArgument>("gpu") ==
+        "training.devices gpu: device: expected cpu, cuda or cuda:N, got \"gpu\"");
   CHECK(refusal<InvalidArgument>("cuda:0,") ==
-        "--device cuda:0,: device: expected cpu, cuda or cuda:N, got \"\"");
-  CHECK(refusal<InvalidArgument>("").starts_with("--device : device: "));  // an unset variable
+        "training.devices cuda:0,: device: expected cpu, cuda or cuda:N, got \"\"");
+  CHECK(refusal<InvalidArgument>("").starts_with("training.devices : device: "));  // an unset variable
   CHECK(refusal<InvalidArgument>("cuda:1,cuda:1") ==
-        "--device cuda:1,cuda:1: device: cuda:1 is named twice in \"cuda:1,cuda:1\"");
+        "training.devices cuda:1,cuda:1: device: cuda:1 is named twice in \"cuda:1,cuda:1\"");
   CHECK(refusal<InvalidArgument>("cuda:0,cpu") ==
-        "--device cuda:0,cpu: the CPU and GPUs cannot train together yet; name GPUs alone, or cpu alone");
+        "training.devices cuda:0,cpu: the CPU and GPUs cannot train together yet; name GPUs alone, or cpu "
+        "alone");
   const auto missing = refusal<DeviceUnavailable>("cuda:99");
-  CHECK(missing.starts_with("--device cuda:99: cuda:99 is not there; there "));
+  CHECK(missing.starts_with("training.devices cuda:99: cuda:99 is not there; there "));
   if (availableDevices().size() == 1)
-    CHECK(missing == "--device cuda:99: cuda:99 is not there; there is cpu alone, as " + whyNoCuda());
+    CHECK(missing == "training.devices cuda:99: cuda:99 is not there; there is cpu alone, as " + whyNoCuda());
 }
