@@ -1,9 +1,7 @@
 #include "muster/datasets/cache.h"
 
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
 #include "tests/support/environment.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

@@ -1,12 +1,9 @@
 #include "muster/datasets/csv.h"
 
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
 #include "tests/datasets/gzip.h"
 #include "tests/support/child_process.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 
@@ -67,7 +64,7 @@ TEST_CASE("quoted fields may hold separators, quotes and line ends") {
   const auto read = table("\"a,1\",kind\n\"1\",\"big \"\"cat\"\", or\nlion\"\n2,x\n");
   CHECK(read.columns == Words{"a,1"});
   CHECK(read.classes == Words{"big \"cat\", or\nlion", "x"});
-  CHECK(problem("a,k\n1,\"x\ny\"\n1,2,3\n").find("line 4: 3 fields") != std::string::npos);
+  CHECK_CONTAINS(problem("a,k\n1,\"x\ny\"\n1,2,3\n"), "line 4: 3 fields");
 }
 
 TEST_CASE("labels can be numbered by the classes of another file") {
@@ -93,7 +90,7 @@ TEST_CASE("an invalid file is refused, and the error names the line") {
     CHECK(problem(fmt::format("a,b\n{},2\n", field)) ==
           fmt::format("f.csv: line 2: column a must be a finite number, and is \"{}\"", field));
   for (const char* field : {"", "1 2", "1,\""})
-    CHECK(problem(fmt::format("a,b\n1,2\n{},2\n", field)).find("line 3: ") != std::string::npos);
+    CHECK_CONTAINS(problem(fmt::format("a,b\n1,2\n{},2\n", field)), "line 3: ");
   CHECK(problem("a,b\n1,\"2\n3,4\n") == "f.csv: line 2: a quote is opened here and never closed");
   CHECK(problem("a,b\n\"1\"x,2\n") == "f.csv: line 2: text follows a closing quote");
   CHECK(problem("a,b\r1,2\n") == "f.csv: line 1: a carriage return without a line feed");
@@ -102,7 +99,7 @@ TEST_CASE("an invalid file is refused, and the error names the line") {
   CHECK(problem("a\n1\n") == "f.csv: has one column; features and a label are separated by \",\"");
   CHECK(problem("size,kind\n1,2\n", {.label = "knid"}) ==
         "f.csv: has no column \"knid\"; the nearest of its 2 is kind");
-  CHECK(problem("size,kind\n1,2\n", {.label = "3"}).find("has no column \"3\"") != std::string::npos);
+  CHECK_CONTAINS(problem("size,kind\n1,2\n", {.label = "3"}), "has no column \"3\"");
   CHECK(problem("a,kind\n1,x\n2,\n") == "f.csv: line 3: column kind has no label");
   CHECK(problem("a,kind\n1,x\n2, \t\n") == "f.csv: line 3: column kind has no label");
   CHECK(problem("a\tb\n1\t2\n\t\n", {.separator = '\t'}) == "f.csv: line 3: column b has no label");

@@ -1,19 +1,12 @@
 #include "muster/datasets/directory_lock.h"
 
-#include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <atomic>
-#include <chrono>
 #include <csignal>
-#include <memory>
-#include <thread>
 
-#include "muster/core/base/error.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -95,7 +88,7 @@ TEST_CASE("a path where no directory can be created is refused by name") {
   const test::TemporaryDirectory directory;
   test::writeFile(directory / "file", "");
   const auto text = test::thrown<FileError>([&] { DirectoryLock(directory / "file/sub"); });
-  CHECK(text.find("file/sub") != std::string::npos);
+  CHECK_CONTAINS(text, "file/sub");
 }
 
 }  // namespace

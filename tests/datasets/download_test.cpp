@@ -1,19 +1,10 @@
 #include "muster/datasets/download.h"
 
-#include <doctest/doctest.h>
-
-#include <atomic>
-#include <chrono>
-#include <set>
-#include <string>
-#include <thread>
-
-#include "muster/core/base/error.h"
 #include "tests/datasets/idx_bytes.h"
 #include "tests/support/environment.h"
 #include "tests/support/http_server.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -93,9 +84,9 @@ TEST_CASE("a transfer that is always interrupted fails and leaves no file") {
   const Place place;
   HttpServer server([](const std::string&, int) { return HttpReply{.body = "half", .promised = 100000}; });
   const auto text = place.failure(server.address());
-  CHECK(contains(text, server.address() + "file.gz"));
-  CHECK(contains(text, "tried 3 times"));
-  CHECK(contains(text, "99996 bytes"));  // which curl 7 and 8 say in different words
+  CHECK_CONTAINS(text, server.address() + "file.gz");
+  CHECK_CONTAINS(text, "tried 3 times");
+  CHECK_CONTAINS(text, "99996 bytes");  // which curl 7 and 8 say in different words
   CHECK(server.requests() == 3);
   CHECK(place.holdsNothing());
 }
@@ -103,7 +94,7 @@ TEST_CASE("a transfer that is always interrupted fails and leaves no file") {
 TEST_CASE("a file truncated without a Content-Length fails its check") {
   const Place place;
   HttpServer server([](const std::string&, int) { return HttpReply{.body = kContent.substr(1)}; });
-  CHECK(contains(place.failure(server.address()), "99999 bytes are wrong"));
+  CHECK_CONTAINS(place.failure(server.address()), "99999 bytes are wrong");
   CHECK(place.holdsNothing());
 }
 
@@ -111,7 +102,7 @@ TEST_CASE("wrong content fails and leaves the old file") {
   const Place place;
   test::writeFile(place.target, "old");
   HttpServer server([](const std::string&, int) { return HttpReply::whole("<html>log in first</html>"); });
-  CHECK(contains(place.failure(server.address()), "25 bytes are wrong"));
+  CHECK_CONTAINS(place.failure(server.address()), "25 bytes are wrong");
   CHECK(test::readFile(place.target) == "old");
   CHECK(place.directory.names().size() == 2);
 }
@@ -121,8 +112,8 @@ TEST_CASE("a missing file is requested once, while a busy server is asked again"
   HttpServer missing(
       [](const std::string&, int) { return HttpReply{.status = 404, .body = "no such file"}; });
   const auto text = place.failure(missing.address());
-  CHECK(contains(text, "HTTP 404"));
-  CHECK(contains(text, missing.address()));
+  CHECK_CONTAINS(text, "HTTP 404");
+  CHECK_CONTAINS(text, missing.address());
   CHECK(missing.requests() == 1);
   CHECK(place.holdsNothing());
 
@@ -137,8 +128,8 @@ TEST_CASE("an error about a refused connection names the address") {
   const Place place;
   const auto address = test::deadAddress();
   const auto text = place.failure(address);
-  CHECK(contains(text, address));
-  CHECK(contains(text, "onnect"));
+  CHECK_CONTAINS(text, address);
+  CHECK_CONTAINS(text, "onnect");
   CHECK(place.holdsNothing());
 }
 
@@ -148,7 +139,7 @@ TEST_CASE("a stalled transfer is cancelled") {
   place.options.stallTimeout = std::chrono::seconds(1);
   HttpServer server(
       [](const std::string&, int) { return HttpReply{.body = "some", .promised = 100000, .stall = true}; });
-  CHECK(contains(place.failure(server.address()), "the last 1 seconds"));
+  CHECK_CONTAINS(place.failure(server.address()), "the last 1 seconds");
   CHECK(place.holdsNothing());
 }
 
@@ -156,7 +147,7 @@ TEST_CASE("a file over the limit is refused") {
   Place place;
   place.options.maxBytes = kContent.size() - 1;
   HttpServer server([](const std::string&, int) { return HttpReply::whole(kContent); });
-  CHECK(contains(place.failure(server.address()), "more than 99999 bytes"));
+  CHECK_CONTAINS(place.failure(server.address()), "more than 99999 bytes");
   CHECK(place.holdsNothing());
 }
 
@@ -217,7 +208,7 @@ TEST_CASE("a path that cannot be written gives a FileError") {
   const auto get = [&] {
     download(server.address(), place.directory / "occupied/file.gz", wrongUnlessContent, place.options);
   };
-  CHECK(contains(thrown<FileError>(get), "occupied"));
+  CHECK_CONTAINS(thrown<FileError>(get), "occupied");
   CHECK_THROWS_AS(download(server.address(), place.target, wrongUnlessContent, {.attempts = 0}),
                   InvalidArgument);
 }

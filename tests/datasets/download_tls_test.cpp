@@ -1,5 +1,4 @@
 #include <arpa/inet.h>
-#include <doctest/doctest.h>
 #include <netinet/in.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
@@ -8,21 +7,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
-#include <memory>
-#include <stdexcept>
-#include <thread>
 
-#include "muster/core/base/error.h"
 #include "muster/datasets/download.h"
 #include "tests/datasets/idx_bytes.h"
 #include "tests/support/environment.h"
 #include "tests/support/http_server.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -135,7 +128,7 @@ struct Client {
   /// Checks that the certificate is refused at the first connection, and that nothing is left.
   void refuses(const TlsServer& server, bool trusted) const {
     const auto failure = failureWith(server, trusted);
-    CHECK_MESSAGE(test::contains(failure, "certificate"), failure);
+    CHECK_CONTAINS(failure, "certificate");
     CHECK(content() == "none");
     CHECK(server.connections() == 1);
   }

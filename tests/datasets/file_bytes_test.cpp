@@ -1,15 +1,9 @@
 #include "muster/datasets/file_bytes.h"
 
-#include <doctest/doctest.h>
-
-#include <string>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "tests/datasets/gzip.h"
 #include "tests/datasets/idx_bytes.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -44,8 +38,8 @@ TEST_CASE("readFile returns all bytes of a file, and none of an empty one") {
 TEST_CASE("a file that cannot be read is named") {
   const test::TemporaryDirectory directory;
   const auto missing = thrown<FileError>([&] { readFile(directory / "missing"); });
-  CHECK(contains(missing, (directory / "missing").string()));
-  CHECK(contains(missing, "No such file"));
+  CHECK_CONTAINS(missing, (directory / "missing").string());
+  CHECK_CONTAINS(missing, "No such file");
   CHECK_THROWS_AS(readFile(directory.path()), FileError);
 }
 
@@ -63,21 +57,21 @@ TEST_CASE("a gzip file truncated anywhere is refused") {
   const auto packed = gzip(sample());
   for (std::size_t size = 0; size < packed.size(); ++size) {
     CAPTURE(size);
-    REQUIRE(contains(refusal(packed.substr(0, size)), "some/file.gz"));
+    REQUIRE(test::contains(refusal(packed.substr(0, size)), "some/file.gz"));
   }
-  CHECK(contains(refusal(packed.substr(0, packed.size() / 2)), "truncated"));
-  CHECK(contains(refusal(packed.substr(0, packed.size() - 1)), "truncated"));
+  CHECK_CONTAINS(refusal(packed.substr(0, packed.size() / 2)), "truncated");
+  CHECK_CONTAINS(refusal(packed.substr(0, packed.size() - 1)), "truncated");
 }
 
 TEST_CASE("a gzip file with a damaged byte or with bytes after its end is refused") {
   const auto packed = gzip(sample());
   auto damaged = packed;
   damaged[packed.size() - 6] ^= 1;  // in the checksum
-  CHECK(contains(refusal(damaged), "checksum"));
+  CHECK_CONTAINS(refusal(damaged), "checksum");
   damaged = packed;
   damaged[packed.size() / 2] ^= 0x55;
   CHECK_FALSE(refusal(damaged).empty());
-  CHECK(contains(refusal(packed + "more"), "some/file.gz"));
+  CHECK_CONTAINS(refusal(packed + "more"), "some/file.gz");
 }
 
 TEST_CASE("a gzip file that expands to more than allowed is refused and named") {

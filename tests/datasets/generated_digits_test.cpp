@@ -1,15 +1,8 @@
 #include "muster/datasets/generated_digits.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/datasets/digit_strokes.h"
 #include "muster/datasets/md5.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

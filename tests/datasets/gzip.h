@@ -2,8 +2,7 @@
 
 #include <zlib.h>
 
-#include <stdexcept>
-#include <string>
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

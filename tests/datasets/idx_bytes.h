@@ -1,8 +1,6 @@
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
+#include "tests/support/standard.h"
 
 namespace muster::test {
 
@@ -17,10 +15,6 @@ inline std::string idxHead(int type, const std::vector<std::uint32_t>& sizes) {
 /// An IDX file of bytes.
 inline std::string idx(const std::vector<std::uint32_t>& sizes, const std::string& elements) {
   return idxHead(0x08, sizes) + elements;
-}
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace muster::test

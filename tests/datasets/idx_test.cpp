@@ -1,16 +1,9 @@
 #include "muster/datasets/idx.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <string>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "tests/datasets/gzip.h"
 #include "tests/datasets/idx_bytes.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -32,7 +25,7 @@ class IdxFile {
 std::string refusal(const std::string& bytes) {
   const IdxFile file(bytes);
   const auto text = thrown<FileError>([&] { readIdx(file.path()); });
-  if (!text.empty()) CHECK(contains(text, file.path().string()));
+  if (!text.empty()) CHECK_CONTAINS(text, file.path().string());
   return text;
 }
 
@@ -61,9 +54,9 @@ TEST_CASE("an IDX file without elements gives a tensor without elements") {
 
 TEST_CASE("a truncated file is refused, and the error names both sizes") {
   const auto data = refusal(idx({3, 2}, "12345"));
-  CHECK(contains(data, "truncated"));
-  CHECK(contains(data, "[3, 2]"));
-  CHECK(contains(data, "6 bytes, but 5"));
+  CHECK_CONTAINS(data, "truncated");
+  CHECK_CONTAINS(data, "[3, 2]");
+  CHECK_CONTAINS(data, "6 bytes, but 5");
   const auto bytes = idx({3, 2}, "123456");
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     CAPTURE(size);
@@ -73,26 +66,26 @@ TEST_CASE("a truncated file is refused, and the error names both sizes") {
 
 TEST_CASE("a file that is too long is refused, and the error names both sizes") {
   const auto text = refusal(idx({3}, "12345"));
-  CHECK(contains(text, "over-long"));
-  CHECK(contains(text, "3 bytes, but 5"));
+  CHECK_CONTAINS(text, "over-long");
+  CHECK_CONTAINS(text, "3 bytes, but 5");
 }
 
 TEST_CASE("sizes whose product overflows are refused") {
   constexpr std::uint32_t huge = 0xFFFFFFFFu;
-  CHECK(contains(refusal(idx({huge, huge, huge, huge}, "12345")), "truncated"));
-  CHECK(contains(refusal(idx({1u << 31, 1u << 31, 4}, "")), "truncated"));  // 2^64
+  CHECK_CONTAINS(refusal(idx({huge, huge, huge, huge}, "12345")), "truncated");
+  CHECK_CONTAINS(refusal(idx({1u << 31, 1u << 31, 4}, "")), "truncated");  // 2^64
   // Files without elements but with impossible image sizes; found by fuzzing.
-  CHECK(contains(refusal(idx({0, huge, huge}, "")),
-                 "[0, 4294967295, 4294967295], which is too large for any memory"));
+  CHECK_CONTAINS(refusal(idx({0, huge, huge}, "")),
+                 "[0, 4294967295, 4294967295], which is too large for any memory");
   CHECK(refusal(idx({0, 28, 28}, "")).empty());
 }
 
 TEST_CASE("an unexpected magic number, type or rank is refused") {
-  CHECK(contains(refusal("\x89PNG and more"), "0x89504e47"));
-  CHECK(contains(refusal(std::string("\0\x01\x08\x01\0\0\0\0", 8)), "0x00010801"));
-  CHECK(contains(refusal(idxHead(0x0C, {1}) + "1234"), "0x0c"));
-  CHECK(contains(refusal(idx({}, "")), "0 dimensions"));
-  CHECK(contains(refusal(idx({1, 1, 1, 1, 1, 1, 1}, "1")), "7 dimensions"));
+  CHECK_CONTAINS(refusal("\x89PNG and more"), "0x89504e47");
+  CHECK_CONTAINS(refusal(std::string("\0\x01\x08\x01\0\0\0\0", 8)), "0x00010801");
+  CHECK_CONTAINS(refusal(idxHead(0x0C, {1}) + "1234"), "0x0c");
+  CHECK_CONTAINS(refusal(idx({}, "")), "0 dimensions");
+  CHECK_CONTAINS(refusal(idx({1, 1, 1, 1, 1, 1, 1}, "1")), "7 dimensions");
 }
 
 }  // namespace

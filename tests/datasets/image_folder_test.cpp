@@ -1,16 +1,11 @@
 #include "muster/datasets/image_folder.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-
-#include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "tests/support/child_process.h"
 #include "tests/support/png.h"
 #include "tests/support/raw_png.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 
@@ -53,7 +48,7 @@ TEST_CASE("pictures are read class by class, sorted by name, with separate chann
   const auto problem = test::thrown<FileError>([&] {
     readImageFolder(directory.path(), {.classes = {"birds", "cats"}});
   });
-  CHECK(problem.find("dogs: is no class; there are birds, cats") != std::string::npos);
+  CHECK_CONTAINS(problem, "dogs: is no class; there are birds, cats");
 }
 
 TEST_CASE("pictures that need too much memory together are refused after the first one") {
@@ -70,11 +65,11 @@ TEST_CASE("pictures that need too much memory together are refused after the fir
     return test::thrown<Error>([&] { readImageFolder(directory.path()); });
   });
   const auto expected =
-      test::kSanitized ? fmt::format("{}: is neither a PNG nor a JPEG file", (directory / "b/9.png").string())
-                       : fmt::format(
-                             "readImageFolder: {}: its 40 pictures of 1024 x 1024 pixels take 125.8 MB, "
-                             "but of the ",
-                             directory.path().string());
+      test::kSanitized
+          ? fmt::format("{}: is neither a PNG nor a JPEG file", (directory / "b/9.png").string())
+          : fmt::format(
+                "readImageFolder: {}: its 40 pictures of 1024 x 1024 pixels take 125.8 MB, but of the ",
+                directory.path().string());
   CHECK_MESSAGE(problem.starts_with(expected), problem);
 }
 
@@ -93,11 +88,10 @@ TEST_CASE("pictures of several sizes and types are brought to one size, and what
   const auto before = setLogSink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
   const auto folder = readImageFolder(directory.path(), {.size = {6, 4}});
   setLogSink(before);
-  CHECK(lines ==
-        std::vector<std::string>{fmt::format(
-            "{}: 3 pictures read, and left out 2 .gif, 1 .png, 1 .txt, 1 directories, 1 names without an "
-            "ending; .png, .jpg and .jpeg in a directory of each class are read",
-            directory.path().string())});
+  CHECK(lines == std::vector<std::string>{fmt::format(
+                     "{}: 3 pictures read, and left out 2 .gif, 1 .png, 1 .txt, 1 directories, 1 names "
+                     "without an ending; .png, .jpg and .jpeg in a directory of each class are read",
+                     directory.path().string())});
   REQUIRE(folder.images->imageShape() == Shape{3, 6, 4});
   CHECK(folder.files == std::vector<std::string>{"big/a.JPG", "big/b.Png", "small/c.png"});
   const Tensor alone = readPicture(pictures / "grey.png", {.size = {6, 4}});
@@ -127,16 +121,16 @@ TEST_CASE("folders and pictures that do not fit are refused by name") {
     return test::thrown<FileError>(
         [&] { readImageFolder(directory.path(), {.colour = PictureColour::Grey}); });
   };
-  CHECK(problem().find("has 0 directories") != std::string::npos);
+  CHECK_CONTAINS(problem(), "has 0 directories");
   draw(directory / "a/1.png", {1, 2}, 2, 1);
-  CHECK(problem().find("has 1 directories") != std::string::npos);
+  CHECK_CONTAINS(problem(), "has 1 directories");
   std::filesystem::create_directory(directory / "b");
-  CHECK(problem().find("b: has no PNG or JPEG files") != std::string::npos);
+  CHECK_CONTAINS(problem(), "b: has no PNG or JPEG files");
   draw(directory / "b/1.png", {1, 2}, 1, 2);
-  CHECK(problem().find("1.png: has 1 x 2 pixels, and the first picture 2 x 1; give a size, as in {.size = "
-                       "{1, 2}} or data.height and data.width, to which all are brought") !=
-        std::string::npos);
+  CHECK_CONTAINS(problem(),
+                 "1.png: has 1 x 2 pixels, and the first picture 2 x 1; give a size, as in {.size = {1, 2}} "
+                 "or data.height and data.width, to which all are brought");
   test::writeFile(directory / "b/1.png", "not a picture");
-  CHECK(problem().find("b/1.png: is neither a PNG nor a JPEG file") != std::string::npos);
+  CHECK_CONTAINS(problem(), "b/1.png: is neither a PNG nor a JPEG file");
   CHECK_THROWS_AS(readImageFolder(directory / "none"), FileError);
 }

@@ -1,19 +1,11 @@
 #include "muster/datasets/image_set.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cstring>
-#include <string>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/datasets/generated_digits.h"
 #include "muster/datasets/image_set_iterator.h"
 #include "tests/datasets/gzip.h"
 #include "tests/datasets/idx_bytes.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -56,13 +48,13 @@ TEST_CASE("files that do not fit together are refused, and the error gives their
   const auto images = idx({2, 1, 1}, "ab"), labels = idx({2}, std::string("\x01\x02"));
   CHECK(refusal(images, labels).empty());
   const auto counts = refusal(images, idx({3}, "\x01\x02\x03"));
-  CHECK(contains(counts, "L: 3 labels"));
-  CHECK(contains(counts, "I holds 2"));
+  CHECK_CONTAINS(counts, "L: 3 labels");
+  CHECK_CONTAINS(counts, "I holds 2");
   const auto rank = refusal(labels, images);
-  CHECK(contains(rank, "I: images"));
-  CHECK(contains(rank, "uint8 [2]"));
-  CHECK(contains(refusal(images, idx({2, 1}, "\x01\x02")), "L: labels"));
-  CHECK(contains(refusal(images, test::idxHead(0x0D, {1}) + "1234"), "float32"));
+  CHECK_CONTAINS(rank, "I: images");
+  CHECK_CONTAINS(rank, "uint8 [2]");
+  CHECK_CONTAINS(refusal(images, idx({2, 1}, "\x01\x02")), "L: labels");
+  CHECK_CONTAINS(refusal(images, test::idxHead(0x0D, {1}) + "1234"), "float32");
 }
 
 TEST_CASE("a label out of range is refused by its index") {

@@ -1,10 +1,8 @@
 #include "muster/datasets/md5.h"
 
-#include <doctest/doctest.h>
 #include <openssl/evp.h>
 
-#include <string>
-#include <vector>
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

@@ -1,20 +1,11 @@
 #include "muster/datasets/mnist.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <string>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "tests/datasets/idx_bytes.h"
 #include "tests/support/environment.h"
 #include "tests/support/http_server.h"
 #include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -120,7 +111,7 @@ TEST_CASE("MNIST's files are not accepted as Fashion-MNIST") {
   const Environment own("MUSTER_CACHE_DIR", cache.path().string());
   const auto text =
       thrown<DownloadError>([] { FashionMnistDataSetIterator(10, false, 1, {.allowDownload = false}); });
-  CHECK(contains(text, "fashion-mnist"));
+  CHECK_CONTAINS(text, "fashion-mnist");
 }
 
 /// An environment without data, and an empty data directory.
@@ -136,8 +127,8 @@ TEST_CASE("a file that is not MNIST is refused by its checksum") {
   test::writeFile(offline.directory / "t10k-images-idx3-ubyte",
                   test::idx({1, 28, 28}, std::string(784, 'x')));
   const auto text = thrown<FileError>([&] { MnistDataSetIterator(10, false, 1, offline.options); });
-  CHECK(contains(text, "t10k-images-idx3-ubyte"));
-  CHECK(contains(text, "2646ac647ad5339dbf082846283269ea"));
+  CHECK_CONTAINS(text, "t10k-images-idx3-ubyte");
+  CHECK_CONTAINS(text, "2646ac647ad5339dbf082846283269ea");
 }
 
 TEST_CASE("plain Fashion-MNIST is accepted if its headers and labels are right") {
@@ -149,12 +140,12 @@ TEST_CASE("plain Fashion-MNIST is accepted if its headers and labels are right")
     return thrown<FileError>([&] { FashionMnistDataSetIterator(10, false, 1, offline.options); });
   };
   test::writeFile(images, test::idx({1, 28, 28}, std::string(784, 'x')));
-  CHECK(contains(refusal(), "[10000, 28, 28]"));
+  CHECK_CONTAINS(refusal(), "[10000, 28, 28]");
   test::writeFile(images, test::idx({10000, 28, 28}, std::string(7840000, 'x')));
   std::string classes(10000, '\x09');
   classes[1234] = '\x0A';
   test::writeFile(labels, test::idx({10000}, classes));
-  CHECK(contains(refusal(), "label 10 of example 1234"));
+  CHECK_CONTAINS(refusal(), "label 10 of example 1234");
   classes[1234] = '\x01';
   test::writeFile(labels, test::idx({10000}, classes));
   FashionMnistDataSetIterator data(10, false, 1, offline.options);
@@ -168,10 +159,10 @@ TEST_CASE("without a network the error names the address and the cause") {
   const auto address = test::deadAddress();
   const DataOptions options{.address = address, .download = {.attempts = 1}};
   const auto text = thrown<DownloadError>([&] { MnistDataSetIterator(10, true, 1, options); });
-  CHECK(contains(text, address + "train-images-idx3-ubyte.gz"));
-  CHECK(contains(text, "name their directory in the environment variable MUSTER_DATA_DIR"));
-  CHECK(contains(thrown<DownloadError>([&] { MnistDataSetIterator(10, true, 1, offline.options); }),
-                 "https://ossci-datasets.s3.amazonaws.com/mnist/train-images-idx3-ubyte.gz"));
+  CHECK_CONTAINS(text, address + "train-images-idx3-ubyte.gz");
+  CHECK_CONTAINS(text, "name their directory in the environment variable MUSTER_DATA_DIR");
+  CHECK_CONTAINS(thrown<DownloadError>([&] { MnistDataSetIterator(10, true, 1, offline.options); }),
+                 "https://ossci-datasets.s3.amazonaws.com/mnist/train-images-idx3-ubyte.gz");
 }
 
 }  // namespace

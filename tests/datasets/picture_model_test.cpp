@@ -1,12 +1,7 @@
 #include "muster/datasets/picture_model.h"
 
-#include <doctest/doctest.h>
-
 #include <fmt/format.h>
 
-#include <cmath>
-
-#include "muster/core/base/error.h"
 #include "muster/core/eval/any_evaluation.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/multi_layer_network.h"
@@ -15,7 +10,7 @@
 #include "tests/support/log_lines.h"
 #include "tests/support/png.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 
@@ -77,10 +72,9 @@ TEST_CASE("models that do not know their pictures, and folders without pictures,
     brightness(std::move(description))->save(path);
     return test::thrown<FileError>([&] { PictureModel::load(path); });
   };
-  CHECK(problem({}) ==
-        path.string() +
-            ": the model does not know the size of its pictures and its classes; it was trained on "
-            "other data, or saved without setInputDescription");
+  CHECK(problem({}) == path.string() +
+                           ": the model does not know the size of its pictures and its classes; it was "
+                           "trained on other data, or saved without setInputDescription");
   auto description = kDescription;
   description.classes.clear();
   CHECK(problem(description).ends_with("saved without setInputDescription"));
@@ -126,9 +120,9 @@ TEST_CASE("a broken picture of a folder is named, and the others are predicted")
   CHECK(predicted.unreadable[0].starts_with((directory / "new/07.png").string() + ": "));
   REQUIRE(log.all().size() == 2);
   CHECK(log.all()[0] ==
-        fmt::format("warning: {}: 40 pictures read, and left out 1 .txt, 2 .webp; .png, .jpg and "
-                    ".jpeg are read",
-                    (directory / "new").string()));
+        fmt::format(
+            "warning: {}: 40 pictures read, and left out 1 .txt, 2 .webp; .png, .jpg and .jpeg are read",
+            (directory / "new").string()));
   CHECK(log.all()[1] == "warning: " + predicted.unreadable[0] + "; it is not predicted");
   CHECK_THROWS_AS(model.predict(directory / "new/07.png"), FileError);  // asked for it alone
   for (int i = 0; i < 40; ++i) test::writeFile(directory / fmt::format("new/{:02}.png", i), "x");
@@ -152,9 +146,8 @@ TEST_CASE("a model is evaluated on a folder of its own classes only") {
   };
   CHECK(scored() == 2);
   std::filesystem::rename(data / "light", data / "bright");  // sorts before dark
-  CHECK(test::thrown<FileError>([&] {
-          model.evaluate(data);
-        }).find("bright: is no class; there are dark, light") != std::string::npos);
+  CHECK_CONTAINS(test::thrown<FileError>([&] { model.evaluate(data); }),
+                 "bright: is no class; there are dark, light");
   CHECK(test::thrown<InvalidArgument>([&] { scored(); }) ==
         "evaluate: class 0 is bright in the data, and dark in the model");
 }

@@ -1,11 +1,6 @@
 #include "muster/datasets/predictions.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-
-#include "muster/core/base/error.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using muster::test::thrown;

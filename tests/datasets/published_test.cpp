@@ -1,21 +1,12 @@
 #include "muster/datasets/published.h"
 
-#include <doctest/doctest.h>
-
-#include <array>
-#include <chrono>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "tests/datasets/gzip.h"
 #include "tests/datasets/idx_bytes.h"
 #include "tests/support/environment.h"
 #include "tests/support/http_server.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -101,29 +92,29 @@ TEST_CASE("a missing directory is named, with the option or variable that gave i
   Places places;
   places.options.directory = places.root / "missing";
   const auto option = thrown<FileError>([&] { places.letters(); });
-  CHECK(contains(option, places.options.directory.string()));
+  CHECK_CONTAINS(option, places.options.directory.string());
   places.options.directory = "";
   const Environment variable("MUSTER_DATA_DIR", (places.root / "gone").string());
   const auto environment = thrown<FileError>([&] { places.letters(); });
-  CHECK(contains(environment, (places.root / "gone").string()));
-  CHECK(contains(environment, "MUSTER_DATA_DIR"));
+  CHECK_CONTAINS(environment, (places.root / "gone").string());
+  CHECK_CONTAINS(environment, "MUSTER_DATA_DIR");
 }
 
 TEST_CASE("a file with a wrong checksum gives an error that names it and both checksums") {
   const Places places;
   Places::put(places.given / "one.gz", gzip("forged"));
   const auto contents = thrown<FileError>([&] { places.letters(); });
-  CHECK(contains(contents, (places.given / "one.gz").string()));
-  CHECK(contains(contents, "8b04d5e3775d298e78455efc5ca404d5"));
-  CHECK(contains(contents, "ea76aa1d2eceb24df1cae061feb57188"));  // of "forged"
-  CHECK(contains(thrown<FileError>([&] { places.numbers(); }), "60db0cdb700fd7140dbd586e325f2d7b"));
+  CHECK_CONTAINS(contents, (places.given / "one.gz").string());
+  CHECK_CONTAINS(contents, "8b04d5e3775d298e78455efc5ca404d5");
+  CHECK_CONTAINS(contents, "ea76aa1d2eceb24df1cae061feb57188");  // of "forged"
+  CHECK_CONTAINS(thrown<FileError>([&] { places.numbers(); }), "60db0cdb700fd7140dbd586e325f2d7b");
 }
 
 TEST_CASE("a truncated gzip file gives an error that names it") {
   const Places places;
   Places::put(places.given / "one.gz", kNumbersPacked.substr(0, 30));
-  CHECK(contains(thrown<FileError>([&] { places.letters(); }), "truncated"));
-  CHECK(contains(thrown<FileError>([&] { places.numbers(); }), (places.given / "one.gz").string()));
+  CHECK_CONTAINS(thrown<FileError>([&] { places.letters(); }), "truncated");
+  CHECK_CONTAINS(thrown<FileError>([&] { places.numbers(); }), (places.given / "one.gz").string());
 }
 
 TEST_CASE("a file of another set with the same name is skipped") {
@@ -147,14 +138,14 @@ TEST_CASE("a plain file without a published checksum is accepted, with a warning
   const auto found = places.numbers();
   setLogSink(before);
   CHECK(found == std::pair(kNumbers, places.given / "one"));
-  CHECK(contains(warnings, (places.given / "one").string()));
+  CHECK_CONTAINS(warnings, (places.given / "one").string());
 }
 
 TEST_CASE("a broken file in the cache is downloaded again, or refused if downloads are not allowed") {
   Places places;
   const auto cached = places.cache / "letters/one.gz";
   Places::put(cached, gzip(kLetters).substr(0, 12));
-  CHECK(contains(thrown<FileError>([&] { places.letters(); }), cached.string()));
+  CHECK_CONTAINS(thrown<FileError>([&] { places.letters(); }), cached.string());
   HttpServer server([](const std::string&, int) { return HttpReply::whole(gzip(kLetters)); });
   places.options.allowDownload = true;
   places.options.address = server.address();
@@ -172,7 +163,7 @@ TEST_CASE("the environment variable replaces the published address, and the opti
   });
   places.options.allowDownload = true;
   const Environment address("MUSTER_TEST_URL", server.address() + "variable");
-  CHECK(contains(thrown<DownloadError>([&] { places.numbers(); }), "/variable/one.gz"));
+  CHECK_CONTAINS(thrown<DownloadError>([&] { places.numbers(); }), "/variable/one.gz");
   places.options.address = server.address() + "option/";
   CHECK(places.numbers() == std::pair(kNumbers, places.cache / "numbers/one.gz"));
   CHECK(asked == std::vector<std::string>{"/variable/one.gz", "/option/one.gz"});
@@ -184,26 +175,26 @@ TEST_CASE("wrong content from the network is refused with both checksums, and no
   places.options.allowDownload = true;
   places.options.address = server.address();
   const auto text = thrown<DownloadError>([&] { places.letters(); });
-  CHECK(contains(text, server.address() + "one.gz"));
-  CHECK(contains(text, "8b04d5e3775d298e78455efc5ca404d5"));
-  CHECK(contains(text, "ea76aa1d2eceb24df1cae061feb57188"));
+  CHECK_CONTAINS(text, server.address() + "one.gz");
+  CHECK_CONTAINS(text, "8b04d5e3775d298e78455efc5ca404d5");
+  CHECK_CONTAINS(text, "ea76aa1d2eceb24df1cae061feb57188");
   CHECK_FALSE(fs::exists(places.cache / "letters/one.gz"));
 
   HttpServer page([](const std::string&, int) { return HttpReply::whole("<html>"); });
   places.options.address = page.address();
-  CHECK(contains(thrown<DownloadError>([&] { places.numbers(); }), "not a gzip file"));
+  CHECK_CONTAINS(thrown<DownloadError>([&] { places.numbers(); }), "not a gzip file");
   CHECK_FALSE(fs::exists(places.cache / "numbers/one.gz"));
 }
 
 TEST_CASE("if downloads are not allowed, the error about a missing file names its address") {
   const Places places;
   const auto text = thrown<DownloadError>([&] { places.letters(); });
-  CHECK(contains(text, "one.gz"));
-  CHECK(contains(text, "http://letters.invalid/one.gz"));
-  CHECK(contains(text, "one.gz is neither in "));
-  CHECK(contains(text, places.cache.string()));
-  CHECK(contains(
-      text, "; if you have the files, name their directory in the environment variable MUSTER_DATA_DIR"));
+  CHECK_CONTAINS(text, "one.gz");
+  CHECK_CONTAINS(text, "http://letters.invalid/one.gz");
+  CHECK_CONTAINS(text, "one.gz is neither in ");
+  CHECK_CONTAINS(text, places.cache.string());
+  CHECK_CONTAINS(text,
+                 "; if you have the files, name their directory in the environment variable MUSTER_DATA_DIR");
 }
 
 }  // namespace

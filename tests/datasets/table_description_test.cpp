@@ -1,16 +1,11 @@
 #include "muster/datasets/table_description.h"
 
-#include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-
-#include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/datasets/table_examples.h"
 #include "tests/support/log_lines.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 

@@ -1,9 +1,7 @@
 #include "muster/datasets/table_model.h"
 
-#include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "muster/core/base/error.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/eval/regression_evaluation.h"
@@ -12,7 +10,7 @@
 #include "muster/datasets/table_examples.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 
@@ -88,8 +86,8 @@ TEST_CASE("a model file alone predicts new rows, in any order of columns and wit
   CHECK(predicted.names == Names{"cat", "dog"});
   const test::LogLines log;
   model.predict(parseTable("colour,size\nRed,1\ngold,2\nRed,3\nred,4\n,5\n", {}, "new.csv"));
-  CHECK(log.all() == Names{"column colour: 3 rows have words for which the model has no feature: "
-                           "\"Red\" (known is \"red\"), \"gold\""});
+  CHECK(log.all() == Names{"column colour: 3 rows have words for which the model has no feature: \"Red\" "
+                           "(known is \"red\"), \"gold\""});
   CHECK(test::thrown<FileError>([&] { model.predict(parseTable("size,more\n1,2\n", {}, "new.csv")); }) ==
         "new.csv: lacks the column colour, from which the model learned; it has size, more");
 }
@@ -105,9 +103,8 @@ TEST_CASE("words in a column of numbers are counted, as they are in a training")
   const test::LogLines log;
   CHECK(model.predict(parseTable("size,kind\n1,cat\n?,cat\nbroken,cat\n2,dog\nlost,dog\n", {}, "f.csv"))
             .classes.size() == 5);
-  CHECK(log.all() ==
-        Names{"column size: 2 rows have words where it has numbers, as if the number were missing: "
-              "\"broken\", \"lost\""});
+  CHECK(log.all() == Names{"column size: 2 rows have words where it has numbers, as if the number were "
+                           "missing: \"broken\", \"lost\""});
 }
 
 TEST_CASE("one sigmoid output learns a table's two classes") {
@@ -168,7 +165,7 @@ TEST_CASE("a loaded model is evaluated on new labelled rows, which may not mean 
       "kind,more,colour,size\ncat,1,red,12\ndog,2,blue,\n,3,red,11\ncat,4,blue,13\n", {}, "new.csv"));
   CHECK(tested.examples() == 3);  // one row has no label
   CHECK(tested.accuracy() == doctest::Approx(2.0 / 3));
-  CHECK(tested.summary().find("1 dog") != std::string::npos);
+  CHECK_CONTAINS(tested.summary(), "1 dog");
   CHECK(test::thrown<FileError>([&] {
           model.evaluate(parseTable("size,colour,kind\n1,red,lynx\n", {}, "new.csv"));
         }) == "new.csv: line 2: there is no class \"lynx\"; there are cat, dog");
@@ -205,7 +202,7 @@ TEST_CASE("a regression is evaluated in the table's units, and asking for its cl
   const auto tested = model.evaluate(table);
   CHECK(tested.regression().meanAbsoluteError() == doctest::Approx(100));    // (200 + 0 + 200 + 0) / 4
   CHECK(tested.regression().meanSquaredError(0) == doctest::Approx(20000));  // (200^2 + 200^2) / 4
-  CHECK(tested.summary().find("\n     price ") != std::string::npos);
+  CHECK_CONTAINS(tested.summary(), "\n     price ");
   const auto predicted = model.predict(table);
   CHECK(predicted.valueOf(3) == doctest::Approx(300));
   CHECK(test::thrown<InvalidArgument>([&] { predicted.classOf(0); }) ==

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
-#include <string>
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

@@ -1,17 +1,10 @@
 #include "muster/datasets/tar.h"
 
-#include <doctest/doctest.h>
-
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/datasets/file_bytes.h"
 #include "tests/datasets/gzip.h"
 #include "tests/datasets/idx_bytes.h"
 #include "tests/datasets/tar_bytes.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -64,20 +57,20 @@ TEST_CASE("an archive truncated anywhere is refused") {
   const auto archive = tarEntry("a", std::string(700, 'x')) + tarEntry("b", "second");
   for (std::size_t size = 0; size <= archive.size(); ++size) {
     CAPTURE(size);
-    REQUIRE(contains(refusal(archive.substr(0, size)), "some/file.tar: truncated tar archive"));
+    REQUIRE(test::contains(refusal(archive.substr(0, size)), "some/file.tar: truncated tar archive"));
   }
-  CHECK(contains(refusal(archive.substr(0, 1000)), "a has 700 bytes, but 488 follow"));
-  CHECK(contains(refusal(archive), "it ends at byte 2560 without an end mark"));
+  CHECK_CONTAINS(refusal(archive.substr(0, 1000)), "a has 700 bytes, but 488 follow");
+  CHECK_CONTAINS(refusal(archive), "it ends at byte 2560 without an end mark");
 }
 
 TEST_CASE("a damaged header is refused, and so is a file that is no archive") {
   auto archive = tarEntry("a", "first") + tarEntry("b", "second") + tarEnd();
   archive[1024] = 'c';  // the second entry's name
-  CHECK(contains(refusal(archive), "no header at byte 1024"));
-  CHECK(contains(refusal(std::string(2048, 'x')), "not a tar archive"));
+  CHECK_CONTAINS(refusal(archive), "no header at byte 1024");
+  CHECK_CONTAINS(refusal(std::string(2048, 'x')), "not a tar archive");
   auto large = tarEntry("a", "first");
   large[124] = '\x80';  // GNU's form for sizes above 8 GiB
-  CHECK(contains(refusal(large + tarEnd()), "no header at byte 0"));
+  CHECK_CONTAINS(refusal(large + tarEnd()), "no header at byte 0");
 }
 
 }  // namespace

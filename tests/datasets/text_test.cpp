@@ -1,15 +1,11 @@
 #include "muster/datasets/text.h"
 
-#include <doctest/doctest.h>
-
 #include <fstream>
-#include <set>
 
-#include "muster/core/base/error.h"
 #include "tests/datasets/gzip.h"
 #include "tests/support/child_process.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

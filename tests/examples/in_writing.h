@@ -4,22 +4,13 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <filesystem>
 #include <set>
 #include <string>
 
 #include "tests/examples/program.h"
+#include "tests/support/temporary_directory.h"
 
 namespace muster::test {
-
-/// The names in a directory; none if it does not exist.
-inline std::set<std::string> namesIn(const std::filesystem::path& directory) {
-  std::set<std::string> names;
-  if (std::filesystem::exists(directory))
-    for (const auto& entry : std::filesystem::directory_iterator(directory))
-      names.insert(entry.path().filename().string());
-  return names;
-}
 
 /// The name of a temporary file among these; "" if there is none.
 /// @param before  names to ignore.

@@ -4,11 +4,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <cstddef>
 
 #include "muster/core/base/detail/vendor_call.h"
+#include "tests/support/standard.h"
 
 // The GNU C library's own names of the functions that this file replaces.
 extern "C" {

@@ -1,14 +1,8 @@
 // Failing file calls: each call of each kind, once and from there on. Every job ends with one error that
 // names the file and the cause, or succeeds; files are old or new, never partial; no descriptor, no thread
 // and no temporary file is left; repeating the job without a fault gives the right result.
-#include <doctest/doctest.h>
-
-#include <array>
 #include <cerrno>
-#include <cstring>
-#include <map>
 
-#include "muster/core/base/error.h"
 #include "muster/core/comparison/results_file.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/weights.h"
@@ -25,6 +19,7 @@
 #include "muster/parallel/nodes/elastic/directory_store.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "muster/parallel/run/run_file.h"
+#include "tests/core/nn/batches.h"
 #include "tests/datasets/gzip.h"
 #include "tests/datasets/idx_bytes.h"
 #include "tests/datasets/tar_bytes.h"
@@ -39,6 +34,9 @@
 #include "tests/support/recording_listener.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/test.h"
+#include "tests/support/toy_wrapper.h"
+
 #ifdef MUSTER_WITH_PAGE
 #include "muster/core/listeners/watch/page/curves_file.h"
 #endif
@@ -143,8 +141,8 @@ bool trial(const Job& job, const Kind& kind, long nth, long times, const std::st
     CHECK(failed > 0);
     CHECK_MESSAGE(!kind.harmless, text);
     CHECK_MESSAGE(!text.starts_with("no Error"), text);
-    CHECK_MESSAGE(text.find(under) != std::string::npos, text);
-    CHECK_MESSAGE(text.find(std::strerror(kind.error)) != std::string::npos, text);
+    CHECK_CONTAINS(text, under);
+    CHECK_CONTAINS(text, std::strerror(kind.error));
   }
   job.check(directory.path());
   if (std::strcmp(kind.call, "unlink") != 0) CHECK(temporariesIn(directory.path()).empty());
@@ -197,15 +195,8 @@ std::string bitsOf(Model& model) {
   return {reinterpret_cast<const char*>(bits.data()), bits.size()};
 }
 
-test::ListIterator smallData(std::size_t count = 4) {
-  std::vector<Batch> batches(count);
-  for (std::size_t b = 0; b < batches.size(); ++b) {
-    auto features = Batch::ensure(batches[b].features, "features", {4, 6}).span<float>();
-    for (std::size_t i = 0; i < features.size(); ++i) features[i] = static_cast<float>((i * 7 + b) % 11) - 5;
-    auto labels = Batch::ensure(batches[b].labels, "labels", {4}, DType::Int64).span<std::int64_t>();
-    for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int64_t>((i + b) % 3);
-  }
-  return test::ListIterator(std::move(batches));
+test::ListIterator smallData(std::uint64_t count = 4) {
+  return test::ListIterator(test::classBatches({6}, 4, 3, count));
 }
 
 void nothing(const fs::path&) {}
@@ -272,28 +263,25 @@ TEST_CASE("file faults: the newest checkpoint is searched") {
 
 TEST_CASE("file faults: a training writes checkpoints") {
   test::LogLines warnings;  // about an old file that cannot be removed
-  forEachFault(
-      {"checkpoints", nothing,
-       [](const fs::path& at) {
-         SmallNetwork small(5);
-         auto& model = small.model;
-         auto data = smallData();
-         const auto listener = std::make_shared<CheckpointListener>(
-             CheckpointOptions{.directory = at / "made" / "c",
-                               .everyIterations = 1,
-                               .keepLast = 2,
-                               .resumed = true});  // among the files of the run that failed
-         auto wrapper =
-             ParallelWrapper::Builder(model).workers(2).pinThreads(false).listeners({listener}).build();
-         wrapper.fit(data, 2);
-         return bitsOf(model);
-       },
-       [](const fs::path& at) {
-         if (!fs::exists(at / "made" / "c")) return;
-         for (const auto& entry : fs::directory_iterator(at / "made" / "c"))
-           if (!isTemporary(entry.path()) && entry.path().extension() != ".muster-lock")
-             CHECK_NOTHROW(checkModelFile(entry.path()));
-       }});
+  forEachFault({"checkpoints", nothing,
+                [](const fs::path& at) {
+                  SmallNetwork small(5);
+                  auto& model = small.model;
+                  auto data = smallData();
+                  const auto listener = std::make_shared<CheckpointListener>(
+                      CheckpointOptions{.directory = at / "made" / "c",
+                                        .everyIterations = 1,
+                                        .keepLast = 2,
+                                        .resumed = true});  // among the files of the run that failed
+                  test::fitWith(model, 2, data, 2, {listener});
+                  return bitsOf(model);
+                },
+                [](const fs::path& at) {
+                  if (!fs::exists(at / "made" / "c")) return;
+                  for (const auto& entry : fs::directory_iterator(at / "made" / "c"))
+                    if (!isTemporary(entry.path()) && entry.path().extension() != ".muster-lock")
+                      CHECK_NOTHROW(checkModelFile(entry.path()));
+                }});
 }
 
 TEST_CASE("a training goes on while a checkpoint waits for its disk, which then gets the state of before") {
@@ -318,12 +306,7 @@ TEST_CASE("a training goes on while a checkpoint waits for its disk, which then 
       });
   test::HangWatch watch("a training with a slow disk");
   watch.begin(0);
-  ParallelWrapper::Builder(small.model)
-      .workers(2)
-      .pinThreads(false)
-      .listeners({before, checkpoints})
-      .build()
-      .fit(data);
+  test::fitWith(small.model, 2, data, 1, {before, checkpoints});
   CHECK((merged == std::vector<std::int64_t>{2, 3, 4, 5, 6, 7, 8}));
   const auto path = checkpointPath(directory.path(), "checkpoint", {.epoch = 0, .iteration = 1});
   CHECK(checkpoints->files().front() == path);

@@ -1,18 +1,11 @@
 // Memory runs out at the k-th allocation of a network's first step, in which everything is planned.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <memory>
-#include <string>
-
-#include "muster/core/base/error.h"
 #include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/faults/failing_malloc.h"
 #include "tests/fuzz/networks.h"
 #include "tests/support/environment.h"
 #include "tests/support/state_bits.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using namespace muster::test;

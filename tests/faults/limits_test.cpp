@@ -1,16 +1,11 @@
 // The convnet on a limited machine: no home, no temporary directory, no locale, a clock that runs backwards,
 // few descriptors, few threads, fewer cores.
-#include <doctest/doctest.h>
-
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/safetensors.h"
@@ -20,7 +15,7 @@
 #include "tests/support/recording_listener.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/skip.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
 
 namespace muster {
@@ -79,7 +74,7 @@ bool trainsOrSays(const std::string& line, const std::string& words, const Envir
   // The system could not load the program's libraries (optional modules have many), so it did not start.
   if (outcome.exit == 127 && contains(outcome.err, "error while loading shared libraries")) return false;
   CHECK(outcome.exit > 0);
-  CHECK(contains(outcome.err, words));
+  CHECK_CONTAINS(outcome.err, words);
   return false;
 }
 
@@ -159,23 +154,24 @@ TEST_CASE("if a thread cannot be started, a program trains without it or names i
 TEST_CASE("muster plan refuses a network that cannot fit into memory before it allocates it") {
   const test::Sandbox sandbox("/bin/sh");
   const auto refusal = [&](const std::string& limit, const char* units) {
-    const auto run = sandbox.run({"-c",
-                                  fmt::format("\"$0\" example >run.json && {}exec \"$0\" plan run.json --set "
-                                              "'network.layers=[{{\"type\":\"dense\",\"units\":{}}},"
-                                              "{{\"type\":\"output\",\"classes\":10}}]'",
-                                              limit, units),
-                                  MUSTER_PROGRAM});
+    const auto run = sandbox.run(
+        {"-c",
+         fmt::format(
+             "\"$0\" example >run.json && {}exec \"$0\" plan run.json --set "
+             "'network.layers=[{{\"type\":\"dense\",\"units\":{}}},{{\"type\":\"output\",\"classes\":10}}]'",
+             limit, units),
+         MUSTER_PROGRAM});
     CHECK(run.exit == 1);
     return run.err;
   };
   const std::string begin = "muster: network: its parameters, gradients and updater state take ";
   const auto all = refusal("", "1000000000");  // 3,136 GB, twice or more
   CHECK_MESSAGE(all.starts_with(begin), all);
-  CHECK(contains(all, " that this process may use ("));
+  CHECK_CONTAINS(all, " that this process may use (");
   if (test::kSanitized) return;
   const auto limited = refusal("ulimit -d 400000 && ", "100000");
   CHECK_MESSAGE(limited.starts_with(begin), limited);
-  CHECK(contains(limited, "but of the 409.6 MB that this process may use (ulimit -d) "));
+  CHECK_CONTAINS(limited, "but of the 409.6 MB that this process may use (ulimit -d) ");
 }
 
 /// The limits are in MB. MUSTER_ADDRESS_LIMITS ("150,420,6": from, to, step) tries others, for `./run soak`.
@@ -225,10 +221,10 @@ TEST_CASE("on a full disk without a directory for temporary files, the error nam
     if (outcome.exit == 0) continue;
     ++failed;
     CHECK(outcome.exit == 1);
-    CHECK(contains(outcome.err, "No space left on device"));
+    CHECK_CONTAINS(outcome.err, "No space left on device");
     const auto named = {"model: ", "c: cannot be made: ", "c/checkpoint-epoch-0001.safetensors: "};
     CHECK(std::ranges::any_of(named, [&](auto* name) { return contains(outcome.err, name); }));
-    CHECK_FALSE(contains(outcome.err, "temp_directory_path"));
+    CHECK_LACKS(outcome.err, "temp_directory_path");
   }
   CHECK(failed >= 2);
 }
@@ -250,7 +246,7 @@ TEST_CASE("if the disk is full at the end of a training, the network is written 
   CHECK(run.exit == 1);
   REQUIRE(elsewhere.names().size() == 1);
   const auto saved = elsewhere / *elsewhere.names().begin();
-  CHECK(contains(run.err, "net: could not be written: No space left on device; saved as " + saved.string()));
+  CHECK_CONTAINS(run.err, "net: could not be written: No space left on device; saved as " + saved.string());
   CHECK_NOTHROW(readSafetensors(saved));
   CHECK_FALSE(std::filesystem::exists(muster.directory / "net"));
 }

@@ -1,9 +1,5 @@
 // The system refuses to start threads: each one, and all from one on.
-#include <doctest/doctest.h>
-
-#include <algorithm>
 #include <cerrno>
-#include <filesystem>
 
 #include "muster/core/base/interrupt.h"
 #include "muster/core/data/prefetch.h"
@@ -11,6 +7,7 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/data_parallel/data_parallel.h"
 #include "muster/parallel/nodes/node_link.h"
+#include "tests/core/nn/batches.h"
 #include "tests/faults/failing_calls.h"
 #include "tests/parallel/data_parallel.h"
 #include "tests/support/at_rest.h"
@@ -18,7 +15,7 @@
 #include "tests/support/list_iterator.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 #include "tests/support/virtual_network.h"
 
 using namespace muster;
@@ -50,8 +47,8 @@ long refuseEach(Call call, const std::string& before) {
         break;
       }
       ++all;
-      CHECK_MESSAGE(contains(text, before), text);
-      CHECK_MESSAGE(contains(text, " could not be started: Resource temporarily unavailable"), text);
+      CHECK_CONTAINS(text, before);
+      CHECK_CONTAINS(text, " could not be started: Resource temporarily unavailable");
     }
   return all;
 }
@@ -81,11 +78,10 @@ TEST_CASE("threads of operations that cannot be started give an error instead of
   for (const long nth : {0, 1, 2}) {
     const FailingCalls calls({.name = "thread", .nth = nth, .error = EAGAIN, .times = -1});
     CHECK(thrown<Error>([] { const Context context(Device::cpu(), {.threads = 4}); }) ==
-          fmt::format(
-              "the thread of an operation, {} of 4, could not be started: Resource temporarily "
-              "unavailable; the limits on threads (ulimit -u, a container's pids.max) and on memory decide "
-              "how many there may be",
-              nth + 2));
+          fmt::format("the thread of an operation, {} of 4, could not be started: Resource temporarily "
+                      "unavailable; the limits on threads (ulimit -u, a container's pids.max) and on memory "
+                      "decide how many there may be",
+                      nth + 2));
   }
   ToyModel model;
   auto data = twosAndSixes();
@@ -118,17 +114,11 @@ TEST_CASE("a prefetching iterator, an interrupt and a DataParallel refuse to sta
 TEST_CASE("the training thread itself writes a checkpoint if no thread can be started") {
   MultiLayerNetwork network({.inputShape = {3}, .layers = {Output{.classes = 2}}});
   network.init();
-  std::vector<Batch> batches(4);
-  for (auto& batch : batches) {
-    std::ranges::fill(Batch::ensure(batch.features, "features", {2, 3}).span<float>(), 1.0f);
-    std::ranges::fill(Batch::ensure(batch.labels, "labels", {2}, DType::Int64).span<std::int64_t>(), 1);
-  }
-  ListIterator data(std::move(batches));
+  ListIterator data(classBatches({3}, 2, 2, 4));
   const TemporaryDirectory directory;
   const auto checkpoints = std::make_shared<CheckpointListener>(
       CheckpointOptions{.directory = directory.path(), .everyIterations = 1});
-  auto wrapper =
-      ParallelWrapper::Builder(network).workers(2).pinThreads(false).listeners({checkpoints}).build();
+  auto wrapper = toyWrapper(network, 2).listeners({checkpoints}).build();
   const FailingCalls calls({.name = "thread", .error = EAGAIN, .times = -1});
   wrapper.fit(data);
   CHECK(calls.count() > 0);
@@ -145,5 +135,5 @@ TEST_CASE("a worker whose cores were taken away is not pinned, which is logged")
   const FailingCalls calls({.name = "affinity", .error = EINVAL, .times = -1});
   wrapper.fit(data);
   CHECK(calls.count() > 0);
-  CHECK(contains(log.lineWith({"worker 0 on cpu is not pinned: "}), "may not use all of the cores"));
+  CHECK_CONTAINS(log.lineWith({"worker 0 on cpu is not pinned: "}), "may not use all of the cores");
 }

@@ -3,9 +3,6 @@
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 
-#include <filesystem>
-#include <map>
-
 #include "tests/fuzz/target.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_directory.h"

@@ -1,10 +1,6 @@
 // Checkpoints: a training continues from a checkpoint, or reports why it cannot.
-#include <algorithm>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "muster/core/base/log.h"
 #include "muster/core/io/model_file.h"

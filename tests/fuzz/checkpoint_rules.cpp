@@ -1,10 +1,5 @@
 #include "tests/fuzz/checkpoint_rules.h"
 
-#include <array>
-#include <string>
-#include <string_view>
-#include <utility>
-
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace muster::fuzz {

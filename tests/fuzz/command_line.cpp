@@ -1,7 +1,5 @@
 #include "tests/fuzz/command_line.h"
 
-#include <algorithm>
-
 namespace muster::fuzz {
 
 std::vector<std::string> argumentsIn(std::string_view text) {

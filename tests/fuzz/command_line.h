@@ -1,9 +1,5 @@
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "tests/fuzz/target.h"
 
 namespace muster::fuzz {

@@ -1,7 +1,4 @@
 // Command lines of the programs.
-#include <algorithm>
-#include <map>
-
 #include "muster/core/base/error.h"
 #include "tests/fuzz/command_line.h"
 #include "tests/fuzz/program_options.h"

@@ -1,7 +1,6 @@
 // Network configurations as JSON: a configuration that is read is written back identically, laid out, and run
 // if small.
 #include <boost/json/serialize.hpp>
-#include <cstring>
 
 #include "muster/core/base/error.h"
 #include "muster/core/io/detail/network_parts.h"

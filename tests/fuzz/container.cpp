@@ -4,7 +4,6 @@
 #include <zlib.h>
 
 #include <boost/json/serialize.hpp>
-#include <cstring>
 
 #include "tests/fuzz/json_mutation.h"
 

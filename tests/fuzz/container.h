@@ -1,11 +1,6 @@
 #pragma once
 
 #include <boost/json/value.hpp>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "tests/fuzz/target.h"
 #include "tests/fuzz/tensor_numbers.h"

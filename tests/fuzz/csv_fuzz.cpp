@@ -1,10 +1,6 @@
 // Tables of numbers as CSV: the first byte chooses the options.
 #include "muster/datasets/csv.h"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-
 #include "tests/fuzz/input_file.h"
 
 namespace muster::fuzz {

@@ -1,8 +1,5 @@
 // Files of curves, which `muster page` shows: what is sent to browsers is JSON that cannot end a script, and
 // is the same for a file that grows. A resumed training reads them, too: it accepts what it wrote from them.
-#include <cmath>
-#include <utility>
-
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/listeners/watch/page/curves_file.h"

@@ -1,7 +1,6 @@
 // Models of Deeplearning4j: zip files with a configuration and arrays.
 #include <fstream>
 #include <iterator>
-#include <utility>
 
 #include "muster/core/interop/dl4j/detail/zip_file.h"
 #include "muster/core/interop/dl4j/dl4j.h"

@@ -1,10 +1,6 @@
 // gzip files: the unpacked bytes equal zlib's, and do not exceed the limit.
 #include <zlib.h>
 
-#include <algorithm>
-#include <array>
-#include <optional>
-
 #include "muster/datasets/file_bytes.h"
 #include "tests/datasets/gzip.h"
 #include "tests/fuzz/input_file.h"

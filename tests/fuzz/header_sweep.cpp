@@ -1,9 +1,5 @@
 #include "tests/fuzz/header_sweep.h"
 
-#include <array>
-#include <cstring>
-#include <utility>
-
 #include "tests/fuzz/odd_texts.h"
 
 namespace muster::fuzz {

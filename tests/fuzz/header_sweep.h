@@ -1,8 +1,6 @@
 #pragma once
 
 #include <boost/json/value.hpp>
-#include <optional>
-#include <string_view>
 
 #include "tests/fuzz/container.h"
 #include "tests/fuzz/json_sweep.h"

@@ -1,11 +1,5 @@
 #include "tests/fuzz/hostile_values.h"
 
-#include <array>
-#include <cmath>
-#include <limits>
-#include <string>
-#include <vector>
-
 namespace muster::fuzz {
 
 std::span<const std::int64_t> hostileIntegers() {

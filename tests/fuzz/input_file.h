@@ -3,10 +3,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <stdexcept>
-#include <string>
-
 #include "muster/core/base/error.h"
 #include "tests/fuzz/target.h"
 

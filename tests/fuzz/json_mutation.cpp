@@ -1,11 +1,7 @@
 #include "tests/fuzz/json_mutation.h"
 
-#include <algorithm>
-#include <array>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
-#include <utility>
-#include <vector>
 
 #include "tests/fuzz/hostile_values.h"
 #include "tests/fuzz/json_places.h"

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <boost/json/value.hpp>
-#include <optional>
-#include <string>
 
 #include "tests/fuzz/target.h"
 #include "tests/fuzz/vocabulary.h"

@@ -1,7 +1,5 @@
 #include "tests/fuzz/json_places.h"
 
-#include <string_view>
-
 namespace muster::fuzz {
 namespace {
 

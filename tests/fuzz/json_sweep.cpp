@@ -1,10 +1,6 @@
 #include "tests/fuzz/json_sweep.h"
 
-#include <algorithm>
 #include <boost/json/serialize.hpp>
-#include <set>
-#include <string>
-#include <string_view>
 
 #include "tests/fuzz/hostile_values.h"
 #include "tests/fuzz/json_places.h"

@@ -1,10 +1,9 @@
 #pragma once
 
 #include <boost/json/value.hpp>
-#include <optional>
-#include <vector>
 
 #include "tests/fuzz/vocabulary.h"
+#include "tests/support/standard.h"
 
 namespace muster::fuzz {
 

@@ -1,11 +1,6 @@
 // A fuzzer of one target, MUSTER_FUZZ_TARGET, for Clang's libFuzzer. With the arguments "--seeds DIRECTORY"
 // it writes its seeds there.
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <optional>
-#include <utility>
 
 #include "tests/fuzz/target.h"
 #include "tests/support/temporary_directory.h"

@@ -1,9 +1,5 @@
 #pragma once
 
-#include <span>
-#include <string>
-#include <vector>
-
 #include "tests/fuzz/target.h"
 
 namespace muster::fuzz {

@@ -3,9 +3,6 @@
 
 #include <zlib.h>
 
-#include <algorithm>
-#include <map>
-
 #include "tests/fuzz/input_file.h"
 #include "tests/support/temporary_directory.h"
 

@@ -3,14 +3,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <array>
 #include <boost/json/serialize.hpp>
 #include <cctype>
 #include <cstdio>
-#include <functional>
-#include <map>
 #include <sstream>
-#include <stdexcept>
 
 #include "muster/parallel/run/run_schema.h"
 #include "tests/fuzz/command_line.h"

@@ -1,8 +1,5 @@
 #include "tests/fuzz/programs.h"
 
-#include <cmath>
-#include <span>
-
 #include "examples/muster/compare/arms.h"
 #include "examples/muster/run_options.h"
 #include "examples/options.h"

@@ -1,7 +1,4 @@
 // safetensors files: a file that is read is written back with the same contents.
-#include <algorithm>
-#include <cstring>
-
 #include "muster/core/io/safetensors.h"
 #include "tests/fuzz/container.h"
 #include "tests/fuzz/input_file.h"

@@ -1,10 +1,6 @@
 #include "tests/fuzz/schema_networks.h"
 
-#include <array>
 #include <boost/json/serialize.hpp>
-#include <functional>
-#include <string>
-#include <string_view>
 
 #include "muster/core/base/error.h"
 #include "muster/core/io/detail/network_schema.h"

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <boost/json/value.hpp>
-#include <vector>
 
 #include "tests/fuzz/json_sweep.h"
 #include "tests/fuzz/vocabulary.h"

@@ -1,9 +1,5 @@
 #include "tests/fuzz/size_sweep.h"
 
-#include <array>
-#include <cstdint>
-#include <utility>
-
 #include "tests/fuzz/json_places.h"
 
 namespace muster::fuzz {

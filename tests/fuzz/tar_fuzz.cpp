@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "tests/datasets/tar_bytes.h"
 #include "tests/fuzz/input_file.h"
 

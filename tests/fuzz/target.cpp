@@ -1,10 +1,5 @@
 #include "tests/fuzz/target.h"
 
-#include <algorithm>
-#include <array>
-#include <limits>
-#include <stdexcept>
-
 namespace muster::fuzz {
 
 std::uint64_t Draw::bits() {

@@ -1,10 +1,5 @@
 #include "tests/fuzz/tensor_numbers.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-
 #include "tests/fuzz/hostile_values.h"
 
 namespace muster::fuzz {

@@ -1,10 +1,5 @@
 #include "tests/fuzz/tensor_sweep.h"
 
-#include <array>
-#include <functional>
-#include <set>
-#include <utility>
-
 namespace muster::fuzz {
 namespace {
 

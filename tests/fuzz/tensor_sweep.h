@@ -1,10 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "tests/fuzz/container.h"
 
 namespace muster::fuzz {

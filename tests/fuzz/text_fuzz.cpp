@@ -1,9 +1,6 @@
 // Texts in UTF-8, plain or gzip, as char_lstm reads them: decoding and encoding gives the same text.
 #include "muster/datasets/text.h"
 
-#include <algorithm>
-#include <array>
-
 #include "muster/core/data/batch.h"
 #include "muster/datasets/file_bytes.h"
 #include "tests/fuzz/input_file.h"

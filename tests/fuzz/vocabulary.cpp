@@ -1,7 +1,5 @@
 #include "tests/fuzz/vocabulary.h"
 
-#include <algorithm>
-
 namespace muster::fuzz {
 
 namespace json = boost::json;

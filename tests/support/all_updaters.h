@@ -1,9 +1,7 @@
 #pragma once
 
-#include <tuple>
-#include <vector>
-
 #include "muster/core/optim/updaters.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

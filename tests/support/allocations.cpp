@@ -1,11 +1,9 @@
 #include "tests/support/allocations.h"
 
-#include <atomic>
-#include <cstddef>
-#include <cstdlib>
 #include <new>
 
 #include "muster/core/base/detail/vendor_call.h"
+#include "tests/support/standard.h"
 
 namespace {
 

@@ -7,6 +7,14 @@ namespace muster::test {
 /// ones.
 long allocations();
 
+/// Number of allocations while `call` runs.
+template <typename Call>
+long allocationsIn(Call&& call) {
+  const long before = allocations();
+  call();
+  return allocations() - before;
+}
+
 /// Number of live objects from operator new.
 long liveObjects();
 

@@ -1,12 +1,8 @@
 #include "tests/support/arrays.h"
 #include "muster/core/base/random.h"
+#include "tests/support/standard.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <cstring>
 #include <iostream>
-#include <limits>
 
 namespace muster::test {
 namespace {

@@ -1,12 +1,9 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <random>
-#include <string_view>
-#include <vector>
 
 #include "muster/core/tensor/tensor.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

@@ -3,12 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <filesystem>
-#include <thread>
-
 #include "tests/support/allocations.h"
 #include "tests/support/sanitizers.h"
+#include "tests/support/standard.h"
 #include "tests/support/temporary_directory.h"
 
 namespace muster::test {

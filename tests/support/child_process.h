@@ -6,12 +6,10 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <exception>
 #include <fstream>
-#include <functional>
-#include <string>
 
 #include "tests/support/sanitizers.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

@@ -2,20 +2,16 @@
 
 #include <doctest/doctest.h>
 
-#include <initializer_list>
-#include <string>
-#include <vector>
-
 #include "muster/core/device/context.h"
 #include "muster/core/tensor/layout.h"
 #include "tests/support/skip.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
 
-// The devices of a test body: TEST_CASE_TEMPLATE("...", Where, MUSTER_TEST_DEVICES) {
-// MUSTER_NEEDS_DEVICE(Where); ... } Each is a type with a device, a math mode, and the reason why it is not
-// available ("" if it is). `./run gpu` runs the cases with "gpu", "cuda" or "pinned" in their names: the
-// cases of OnGpu, and others that need a GPU.
+// The devices of a test body: TEST_CASE_ON("...", Where, MUSTER_TEST_DEVICES) { ... } Each is a type with a
+// device, a math mode, and the reason why it is not available ("" if it is). `./run gpu` runs the cases with
+// "gpu", "cuda" or "pinned" in their names: the cases of OnGpu, and others that need a GPU.
 
 struct OnCpu {
   static Device device() { return Device::cpu(); }
@@ -75,3 +71,16 @@ TYPE_TO_STRING_AS("gpu, bf16", muster::test::OnGpuInBFloat16);
   do {                                                                                         \
     if (const std::string why = Where::whyNot(); !why.empty()) return muster::test::skip(why); \
   } while (false)
+
+/// A case for each of some devices, skipped on those that are not available.
+#define TEST_CASE_ON(name, Where, ...) \
+  MUSTER_TEST_CASE_ON(name, Where, DOCTEST_ANONYMOUS(onDevice), __VA_ARGS__)
+#define MUSTER_TEST_CASE_ON(name, Where, body, ...) \
+  template <typename Where>                         \
+  static void body();                               \
+  TEST_CASE_TEMPLATE(name, Where, __VA_ARGS__) {    \
+    MUSTER_NEEDS_DEVICE(Where);                     \
+    body<Where>();                                  \
+  }                                                 \
+  template <typename Where>                         \
+  static void body()

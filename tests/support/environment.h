@@ -1,9 +1,6 @@
 #pragma once
 
-#include <cstdlib>
-#include <optional>
-#include <string>
-#include <utility>
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

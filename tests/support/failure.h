@@ -2,10 +2,9 @@
 
 #include <doctest/doctest.h>
 
-#include <stdexcept>
-#include <string>
-
 #include "muster/core/base/error.h"
+#include "tests/support/standard.h"
+#include "tests/support/texts.h"
 #include "tests/support/toy_wrapper.h"
 
 namespace muster::test {
@@ -24,10 +23,6 @@ inline Failure failureOf(ParallelWrapper& wrapper, DataSetIterator& data, std::i
     return {error.what(), error.worker(), describe(error.cause())};
   }
   return {"nothing failed", -2, ""};
-}
-
-inline bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 /// Checks that the wrapper can be used again and computes correctly: each worker gets {4} twice; from p = 0

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <memory>
-#include <vector>
-
 #include "muster/core/nn/model.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

@@ -1,13 +1,9 @@
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <cstdio>
-#include <cstdlib>
-#include <mutex>
-#include <string>
-#include <thread>
-#include <utility>
+
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

@@ -2,16 +2,12 @@
 
 #include <sys/prctl.h>
 
-#include <cstddef>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <stdexcept>
-#include <string>
-#include <string_view>
 
 #include "tests/support/at_rest.h"
 #include "tests/support/sanitizers.h"
+#include "tests/support/standard.h"
 #include "tests/support/temporary_directory.h"
 
 namespace muster::test {

@@ -6,12 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdint>
-#include <stdexcept>
-#include <string_view>
-#include <tuple>
-#include <utility>
+#include "tests/support/standard.h"
 
 namespace muster::test {
 namespace {
@@ -83,9 +78,8 @@ void HttpServer::waitUntilIdle() const {
   // The server handles connections in order, so this one ends after all earlier ones.
   const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const auto address = loopback(port_);
-  const bool connected =
-      descriptor >= 0 &&
-      ::connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  const bool connected = descriptor >= 0 && ::connect(descriptor, reinterpret_cast<const sockaddr*>(&address),
+                                                      sizeof address) == 0;
   if (connected) {
     ::shutdown(descriptor, SHUT_WR);
     receiveHead(descriptor);  // until the server closes

@@ -1,11 +1,6 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <functional>
-#include <optional>
-#include <string>
-#include <thread>
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

@@ -2,13 +2,7 @@
 
 #include <boost/json.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <initializer_list>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

@@ -1,9 +1,6 @@
 #pragma once
 
-#include <cstdint>
-#include <utility>
-#include <vector>
-
+#include "tests/support/standard.h"
 #include "tests/support/toy_data.h"
 
 namespace muster::test {

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <utility>
-#include <vector>
-
 #include "muster/core/data/data_set_iterator.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

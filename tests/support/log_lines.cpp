@@ -1,8 +1,6 @@
 #include "tests/support/log_lines.h"
 
-#include <algorithm>
-#include <chrono>
-#include <thread>
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

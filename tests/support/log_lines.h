@@ -1,12 +1,7 @@
 #pragma once
 
-#include <initializer_list>
-#include <mutex>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "muster/core/base/log.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

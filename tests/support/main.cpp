@@ -1,11 +1,9 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
-#include <atomic>
-#include <cstdlib>
-
 #include "muster/core/listeners/progress_listener.h"
 #include "tests/support/skip.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
 namespace {

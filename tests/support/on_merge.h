@@ -1,11 +1,7 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <utility>
-
 #include "muster/core/nn/listener.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

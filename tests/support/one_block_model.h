@@ -1,11 +1,7 @@
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <utility>
-#include <vector>
-
 #include "muster/core/nn/model.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

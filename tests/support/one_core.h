@@ -5,8 +5,8 @@
 #include <sched.h>
 
 #include <cstdio>
-#include <filesystem>
-#include <string>
+
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

@@ -1,10 +1,7 @@
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
-#include <span>
-
 #include "muster/core/io/picture.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

@@ -6,14 +6,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include <array>
-#include <chrono>
-#include <cstdlib>
-#include <mutex>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <utility>
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

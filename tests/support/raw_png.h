@@ -3,9 +3,7 @@
 #include <doctest/doctest.h>
 #include <zlib.h>
 
-#include <cstdint>
-#include <string>
-#include <vector>
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

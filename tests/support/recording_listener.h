@@ -1,12 +1,7 @@
 #pragma once
 
-#include <atomic>
-#include <functional>
-#include <string>
-#include <thread>
-#include <vector>
-
 #include "muster/core/nn/listener.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

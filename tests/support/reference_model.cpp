@@ -1,12 +1,11 @@
 #include "tests/support/reference_model.h"
 
-#include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
 #include "tests/support/reference_ops.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
 namespace {

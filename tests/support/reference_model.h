@@ -1,12 +1,9 @@
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <vector>
-
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/arrays.h"
 #include "tests/support/reference_updater.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

@@ -1,13 +1,10 @@
 #include "tests/support/reference_model.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-
 #include "muster/core/nn/gradient_check.h"
 #include "tests/core/nn/batches.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/state_bits.h"
+#include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
 
 using namespace muster;

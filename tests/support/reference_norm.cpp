@@ -1,8 +1,5 @@
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 #include "tests/support/reference_ops.h"
+#include "tests/support/standard.h"
 
 namespace muster::test::reference {
 namespace {

@@ -1,8 +1,7 @@
 #include "tests/support/reference_ops.h"
 
-#include <doctest/doctest.h>
-
-#include <cmath>
+#include "tests/support/shapes2d.h"
+#include "tests/support/test.h"
 
 // Checks that the references' gradients are the derivatives of their values.
 
@@ -21,78 +20,68 @@ struct Random {
   }
 };
 
+/// Checks that `gradient` is the derivative by `at` of the sum of `weights` times `f`.
+void checkDerivative(const Array& gradient, const std::function<Array(const Array&)>& f, const Array& at,
+                     const Array& weights) {
+  CHECK(maxError(gradient, numericGradient(f, at, weights)) < kTolerance);
+}
+
 TEST_CASE("the reference convolution's gradients agree with central differences") {
   Random random;
-  const Conv2dShape shape{.batch = 2,
-                          .inChannels = 2,
-                          .height = 5,
-                          .width = 6,
-                          .outChannels = 3,
-                          .kernel = {3, 2},
-                          .stride = {1, 2},
-                          .padding = {1, 0},
-                          .dilation = {1, 2}};
-  const Array x = random(shape.input()), w = random(shape.weight()), b = random({3}),
-              g = random(shape.output());
-  const auto [gradWeight, gradBias] = reference::conv2dBackwardWeights(shape, x, g);
-  CHECK(maxError(reference::conv2dBackwardData(shape, g, w),
-                 numericGradient([&](const Array& at) { return reference::conv2d(shape, at, w, b); }, x, g)) <
-        kTolerance);
-  CHECK(maxError(gradWeight,
-                 numericGradient([&](const Array& at) { return reference::conv2d(shape, x, at, b); }, w, g)) <
-        kTolerance);
-  CHECK(maxError(gradBias,
-                 numericGradient([&](const Array& at) { return reference::conv2d(shape, x, w, at); }, b, g)) <
-        kTolerance);
+  for (const auto& shape :
+       {conv({2, 2, 5, 6}, 3, {.kernel = {3, 2}, .stride = {1, 2}, .padding = {1, 0}, .dilation = {1, 2}}),
+        conv({2, 4, 4, 5}, 6, {.kernel = {2, 3}, .groups = 2})}) {
+    CAPTURE(shape.groups);
+    const Array x = random(shape.input()), w = random(shape.weight()), b = random({shape.outChannels}),
+                g = random(shape.output());
+    const auto [gradWeight, gradBias] = reference::conv2dBackwardWeights(shape, x, g);
+    const auto byX = [&](const Array& at) { return reference::conv2d(shape, at, w, b); };
+    const auto byWeight = [&](const Array& at) { return reference::conv2d(shape, x, at, b); };
+    const auto byBias = [&](const Array& at) { return reference::conv2d(shape, x, w, at); };
+    checkDerivative(reference::conv2dBackwardData(shape, g, w), byX, x, g);
+    checkDerivative(gradWeight, byWeight, w, g);
+    checkDerivative(gradBias, byBias, b, g);
+  }
 }
 
 TEST_CASE("the reference transposed convolution's gradients agree with central differences") {
   Random random;
-  const ConvTranspose2dShape shape{.batch = 2,
-                                   .inChannels = 4,
-                                   .height = 3,
-                                   .width = 2,
-                                   .outChannels = 6,
-                                   .kernel = {2, 3},
-                                   .stride = {2, 3},
-                                   .padding = {1, 0},
-                                   .outputPadding = {1, 2},
-                                   .dilation = {2, 1},
-                                   .groups = 2};
+  const auto shape = convTranspose({2, 4, 3, 2}, 6,
+                                   {.kernel = {2, 3},
+                                    .stride = {2, 3},
+                                    .padding = {1, 0},
+                                    .outputPadding = {1, 2},
+                                    .dilation = {2, 1},
+                                    .groups = 2});
   const Array x = random(shape.input()), w = random(shape.weight()), b = random({6}),
               g = random(shape.output());
   const auto gradients = reference::convTranspose2dBackward(shape, x, w, g);
   const auto byX = [&](const Array& at) { return reference::convTranspose2d(shape, at, w, b); };
   const auto byWeight = [&](const Array& at) { return reference::convTranspose2d(shape, x, at, b); };
   const auto byBias = [&](const Array& at) { return reference::convTranspose2d(shape, x, w, at); };
-  CHECK(maxError(gradients.x, numericGradient(byX, x, g)) < kTolerance);
-  CHECK(maxError(gradients.weight, numericGradient(byWeight, w, g)) < kTolerance);
-  CHECK(maxError(gradients.bias, numericGradient(byBias, b, g)) < kTolerance);
+  checkDerivative(gradients.x, byX, x, g);
+  checkDerivative(gradients.weight, byWeight, w, g);
+  checkDerivative(gradients.bias, byBias, b, g);
 }
 
 TEST_CASE("the reference up-sampling's gradients agree with central differences") {
   Random random;
-  const Array x = random({2, 2, 3, 2}), g = random({2, 2, 6, 8});
-  for (const auto mode : {UpsampleMode::Nearest, UpsampleMode::Bilinear}) {
-    const auto enlarge = [&](const Array& at) { return reference::upsample2d(mode, at, 6, 8); };
-    CHECK(maxError(reference::upsample2dBackward(mode, g, 3, 2), numericGradient(enlarge, x, g)) <
-          kTolerance);
-  }
+  const Array x = random({2, 2, 3, 2}), g = random({2, 2, 6, 8}), pair({1, 1, 1, 2}, {1, 3});
   // Two pixels become four, at -1/4, 1/4, 3/4 and 5/4 of the pixels' distance.
-  CHECK(maxError(reference::upsample2d(UpsampleMode::Bilinear, Array({1, 1, 1, 2}, {1, 3}), 1, 4),
-                 Array({1, 1, 1, 4}, {1, 1.5, 2.5, 3})) == 0);
-  CHECK(maxError(reference::upsample2d(UpsampleMode::Nearest, Array({1, 1, 1, 2}, {1, 3}), 1, 4),
-                 Array({1, 1, 1, 4}, {1, 1, 3, 3})) == 0);
+  for (const auto& [mode, enlarged] :
+       {std::pair(UpsampleMode::Bilinear, Array({1, 1, 1, 4}, {1, 1.5, 2.5, 3})),
+        {UpsampleMode::Nearest, Array({1, 1, 1, 4}, {1, 1, 3, 3})}}) {
+    const auto enlarge = [mode = mode](const Array& at) { return reference::upsample2d(mode, at, 6, 8); };
+    checkDerivative(reference::upsample2dBackward(mode, g, 3, 2), enlarge, x, g);
+    CHECK(maxError(reference::upsample2d(mode, pair, 1, 4), enlarged) == 0);
+  }
 }
 
 TEST_CASE("a grouped reference convolution equals one convolution a group") {
   Random random;
-  const Conv2dShape shape{
-      .batch = 2, .inChannels = 4, .height = 4, .width = 5, .outChannels = 6, .kernel = {2, 3}, .groups = 2};
-  const Conv2dShape half{
-      .batch = 2, .inChannels = 2, .height = 4, .width = 5, .outChannels = 3, .kernel = {2, 3}};
-  const Array x = random(shape.input()), w = random(shape.weight()), b = random({6}),
-              g = random(shape.output());
+  const auto shape = conv({2, 4, 4, 5}, 6, {.kernel = {2, 3}, .groups = 2});
+  const auto half = conv({2, 2, 4, 5}, 3, {.kernel = {2, 3}});
+  const Array x = random(shape.input()), w = random(shape.weight()), b = random({6});
   const auto channels = [](const Array& of, std::int64_t begin, std::int64_t end) {
     Array part({of.shape[0], end - begin, of.shape[2], of.shape[3]});
     for (std::int64_t n = 0; n < of.shape[0]; ++n)
@@ -110,19 +99,12 @@ TEST_CASE("a grouped reference convolution equals one convolution a group") {
     CHECK(maxError(channels(y, 3 * group, 3 * group + 3),
                    reference::conv2d(half, channels(x, 2 * group, 2 * group + 2), weight, bias)) == 0);
   }
-  const auto [gradWeight, gradBias] = reference::conv2dBackwardWeights(shape, x, g);
-  CHECK(maxError(reference::conv2dBackwardData(shape, g, w),
-                 numericGradient([&](const Array& at) { return reference::conv2d(shape, at, w, b); }, x, g)) <
-        kTolerance);
-  CHECK(maxError(gradWeight,
-                 numericGradient([&](const Array& at) { return reference::conv2d(shape, x, at, b); }, w, g)) <
-        kTolerance);
 }
 
 TEST_CASE("the reference convolution equals one worked out by hand") {
   // [1 2 3; 4 5 6; 7 8 9] with [1 0; 0 -1]: each output is a - d of its window, plus 0.5.
-  const Conv2dShape shape{.height = 3, .width = 3, .kernel = {2, 2}};
-  const Array y = reference::conv2d(shape, Array({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}),
+  const Array y = reference::conv2d(conv({1, 1, 3, 3}, 1, {.kernel = 2}),
+                                    Array({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}),
                                     Array({1, 1, 2, 2}, {1, 0, 0, -1}), Array({1}, {0.5}));
   CHECK(maxError(y, Array({1, 1, 2, 2}, {-3.5, -3.5, -3.5, -3.5})) == 0);
 }
@@ -142,11 +124,11 @@ TEST_CASE("the reference batch normalisation's gradients agree with central diff
         return reference::batchNorm(shape, at, mean, variance, gamma, beta);
       };
       const auto gradients = reference::batchNormBackward(shape, x, gamma, beta, g);
-      CHECK(maxError(gradients.x, numericGradient(byX, x, g)) < kTolerance);
-      CHECK(maxError(gradients.gamma, numericGradient(byGamma, gamma, g)) < kTolerance);
-      CHECK(maxError(gradients.beta, numericGradient(byBeta, beta, g)) < kTolerance);
-      CHECK(maxError(reference::batchNormBackward(shape, x, mean, variance, gamma, beta, g).x,
-                     numericGradient(inEvaluation, x, g)) < kTolerance);
+      checkDerivative(gradients.x, byX, x, g);
+      checkDerivative(gradients.gamma, byGamma, gamma, g);
+      checkDerivative(gradients.beta, byBeta, beta, g);
+      checkDerivative(reference::batchNormBackward(shape, x, mean, variance, gamma, beta, g).x, inEvaluation,
+                      x, g);
     }
 }
 
@@ -165,9 +147,9 @@ TEST_CASE("the reference layer normalisation's gradients agree with central diff
   const auto byGamma = [&](const Array& at) { return reference::layerNorm(x, at, beta, 0.25); };
   const auto byBeta = [&](const Array& at) { return reference::layerNorm(x, gamma, at, 0.25); };
   const auto gradients = reference::layerNormBackward(x, gamma, g, 0.25);
-  CHECK(maxError(gradients.x, numericGradient(byX, x, g)) < kTolerance);
-  CHECK(maxError(gradients.gamma, numericGradient(byGamma, gamma, g)) < kTolerance);
-  CHECK(maxError(gradients.beta, numericGradient(byBeta, beta, g)) < kTolerance);
+  checkDerivative(gradients.x, byX, x, g);
+  checkDerivative(gradients.gamma, byGamma, gamma, g);
+  checkDerivative(gradients.beta, byBeta, beta, g);
   // 1 and 3: mean 2, variance 1.
   CHECK(maxError(reference::layerNorm(Array({1, 2}, {1, 3}), Array({2}, {2, 5}), Array({2}, {0.5, 7}), 3),
                  Array({1, 2}, {-0.5, 9.5})) == 0);
@@ -176,21 +158,15 @@ TEST_CASE("the reference layer normalisation's gradients agree with central diff
 TEST_CASE("the reference pooling's gradients agree with central differences") {
   Random random;
   for (PoolKind kind : {PoolKind::Max, PoolKind::Average}) {
-    const Pool2dShape shape{.kind = kind,
-                            .batch = 2,
-                            .channels = 2,
-                            .height = 5,
-                            .width = 4,
-                            .kernel = {3, 2},
-                            .stride = {2, 1},
-                            .padding = {1, 1}};
+    const auto shape =
+        pool({2, 2, 5, 4}, {.kind = kind, .kernel = {3, 2}, .stride = {2, 1}, .padding = {1, 1}});
     // Values differ by far more than the step, so that each maximum stays in the same place.
     Array x(shape.input());
     for (std::int64_t i = 0; i < x.shape.elements(); ++i) x.at(i) = static_cast<double>(i * 37 % 80) / 40;
     const Array g = random(shape.output());
-    CHECK(maxError(reference::pool2dBackward(shape, x, g),
-                   numericGradient([&](const Array& at) { return reference::pool2d(shape, at); }, x, g)) <
-          kTolerance);
+    checkDerivative(
+        reference::pool2dBackward(shape, x, g), [&](const Array& at) { return reference::pool2d(shape, at); },
+        x, g);
   }
 }
 
@@ -198,13 +174,12 @@ TEST_CASE("the reference dense layer's gradients agree with central differences"
   Random random;
   const Array x = random({4, 3}), w = random({5, 3}), b = random({5}), g = random({4, 5});
   const auto [gradWeight, gradBias] = reference::denseBackwardWeights(x, g);
-  CHECK(maxError(reference::denseBackwardData(g, w),
-                 numericGradient([&](const Array& at) { return reference::dense(at, w, b); }, x, g)) <
-        kTolerance);
-  CHECK(maxError(gradWeight, numericGradient([&](const Array& at) { return reference::dense(x, at, b); }, w,
-                                             g)) < kTolerance);
-  CHECK(maxError(gradBias, numericGradient([&](const Array& at) { return reference::dense(x, w, at); }, b,
-                                           g)) < kTolerance);
+  const auto byX = [&](const Array& at) { return reference::dense(at, w, b); };
+  const auto byWeight = [&](const Array& at) { return reference::dense(x, at, b); };
+  const auto byBias = [&](const Array& at) { return reference::dense(x, w, at); };
+  checkDerivative(reference::denseBackwardData(g, w), byX, x, g);
+  checkDerivative(gradWeight, byWeight, w, g);
+  checkDerivative(gradBias, byBias, b, g);
 }
 
 TEST_CASE("the reference activations' gradients agree with central differences") {
@@ -214,34 +189,28 @@ TEST_CASE("the reference activations' gradients agree with central differences")
     Array x = random({3, 4}, 0.1, 3);  // away from the kink at 0
     for (std::size_t i = 0; i < x.values.size(); i += 2) x.values[i] = -x.values[i];
     const Array g = random({3, 4});
-    CHECK(maxError(reference::activationBackward(kind, x, g),
-                   numericGradient(
-                       [&, kind = kind](const Array& at) { return reference::activation(kind, at); }, x, g)) <
-          kTolerance);
+    const auto byX = [kind = kind](const Array& at) { return reference::activation(kind, at); };
+    checkDerivative(reference::activationBackward(kind, x, g), byX, x, g);
   }
 }
 
 TEST_CASE("the reference losses' gradients agree with central differences") {
   Random random;
+  const auto check = [](Loss kind, const Array& z, const Array& labels, const Array& mask) {
+    Array weights = mask;
+    for (double& weight : weights.values) weight /= 3.5;
+    const auto byZ = [&](const Array& at) { return reference::losses(kind, at, labels); };
+    checkDerivative(reference::lossGradient(kind, z, labels, mask, 3.5), byZ, z, weights);
+  };
   for (const auto& [kind, name] : EnumNames<Loss>::kNames) {
     CAPTURE(name);
-    const Array labels = random({4, 3}, 0, 1), mask({4}, {1, 0, 0.5, 2});
+    const Array labels = random({4, 3}, 0, 1);
     Array z = random({4, 3}, -2, 2);
     for (std::size_t i = 0; i < z.values.size(); ++i)  // away from the kinks: mae's at 0, huber's at -1 and 1
       while (std::abs(std::remainder(z.values[i] - labels.values[i], 1)) < 0.01) z.values[i] += 0.01;
-    Array weights = mask;
-    for (double& weight : weights.values) weight /= 3.5;
-    CHECK(maxError(reference::lossGradient(kind, z, labels, mask, 3.5),
-                   numericGradient(
-                       [&, kind = kind](const Array& at) { return reference::losses(kind, at, labels); }, z,
-                       weights)) < kTolerance);
+    check(kind, z, labels, Array({4}, {1, 0, 0.5, 2}));
   }
-  const Array z = random({3, 4}, -2, 2), classes({3}, {2, 0, 3}), ones({3}, {1, 1, 1});
-  CHECK(maxError(
-            reference::lossGradient(Loss::NegativeLogLikelihood, z, classes, ones, 1),
-            numericGradient(
-                [&](const Array& at) { return reference::losses(Loss::NegativeLogLikelihood, at, classes); },
-                z, ones)) < kTolerance);
+  check(Loss::NegativeLogLikelihood, random({3, 4}, -2, 2), Array({3}, {2, 0, 3}), Array({3}, {1, 1, 1}));
 }
 
 TEST_CASE("layouts store every element at a different place") {

@@ -1,18 +1,33 @@
 #include "tests/support/reference_updater.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "muster/core/base/error.h"
-#include "tests/support/memory_fields.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
+namespace {
+
+/// Collects the numbers and flags of a rule, but not those of its schedule.
+struct RuleNumbers final : Fields {
+  explicit RuleNumbers(std::map<std::string, double, std::less<>>& into) : all(into) {}
+  void field(std::string_view name, bool& value) override { all.emplace(name, value); }
+  void field(std::string_view name, double& value) override { all.emplace(name, value); }
+  void field(std::string_view, std::int64_t&) override {}
+  void field(std::string_view, std::uint64_t&) override {}
+  void field(std::string_view, std::string&) override {}
+  void field(std::string_view, Shape&) override {}
+  void choice(std::string_view, std::size_t&, std::span<const std::string_view>) override {}
+  void object(std::string_view name, std::string&, const std::function<void(Fields&)>& inside) override {
+    if (name == "rule") inside(*this);
+  }
+  std::map<std::string, double, std::less<>>& all;
+};
+
+}  // namespace
 
 ReferenceUpdater::ReferenceUpdater(const TrainingOptions& options, const StateBlock& parameters)
     : options_(options) {
-  const FieldTree tree = written(options.updater);
-  for (const auto& [name, text] : tree.objects.at("it").values)
-    rule_[name] = text == "true" ? 1 : text == "false" ? 0 : std::stod(text);
+  RuleNumbers numbers(rule_);
+  options_.updater.field("rule", numbers);
   for (const auto& name : options.updater.stateNames())
     state_.push_back(StateBlock::zeros(name, BlockKind::UpdaterState, MergeRule::Average, parameters.segments,
                                        DType::Float64));

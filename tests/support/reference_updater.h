@@ -1,12 +1,7 @@
 #pragma once
 
-#include <map>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "muster/core/optim/optimizer.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

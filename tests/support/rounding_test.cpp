@@ -1,11 +1,7 @@
 #include "tests/support/rounding.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <vector>
-
 #include "tests/support/arrays.h"
+#include "tests/support/test.h"
 
 // The bounds hold, and are not so wide that errors could hide in them.
 

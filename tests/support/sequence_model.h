@@ -1,18 +1,9 @@
 #pragma once
 
-#include <atomic>
-#include <cmath>
-#include <functional>
-#include <memory>
-#include <mutex>
-#include <set>
-#include <thread>
-#include <utility>
-#include <vector>
-
 #include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
 #include "muster/core/nn/model.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

@@ -1,14 +1,20 @@
 #pragma once
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <set>
-#include <stdexcept>
-#include <string>
+
+#include "tests/support/standard.h"
 
 namespace muster::test {
+
+/// Names of a directory's entries; none if it does not exist.
+inline std::set<std::string> namesIn(const std::filesystem::path& directory) {
+  std::set<std::string> all;
+  if (std::filesystem::exists(directory))
+    for (const auto& entry : std::filesystem::directory_iterator(directory))
+      all.insert(entry.path().filename().string());
+  return all;
+}
 
 /// An empty directory that is deleted with the object.
 class TemporaryDirectory {
@@ -29,12 +35,7 @@ class TemporaryDirectory {
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
 
   /// Names of its entries.
-  std::set<std::string> names() const {
-    std::set<std::string> all;
-    for (const auto& entry : std::filesystem::directory_iterator(path_))
-      all.insert(entry.path().filename().string());
-    return all;
-  }
+  std::set<std::string> names() const { return namesIn(path_); }
 
  private:
   std::filesystem::path path_;

@@ -1,11 +1,8 @@
 #pragma once
 
-#include <algorithm>
 #include <cctype>
-#include <cstddef>
-#include <string>
-#include <string_view>
-#include <vector>
+
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

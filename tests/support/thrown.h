@@ -2,10 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <string>
-#include <utility>
-
 #include "muster/core/base/error.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

@@ -1,8 +1,8 @@
 #include "tests/support/toy_data.h"
 
-#include <algorithm>
 #include <random>
-#include <thread>
+
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

@@ -1,15 +1,10 @@
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
-#include <cstdint>
-#include <functional>
-#include <mutex>
 #include <random>
-#include <string>
-#include <vector>
 
 #include "muster/core/data/data_set_iterator.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

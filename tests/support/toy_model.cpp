@@ -1,10 +1,7 @@
 #include "tests/support/toy_model.h"
 
-#include <algorithm>
-#include <cstring>
-#include <tuple>
-
 #include "muster/core/base/error.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

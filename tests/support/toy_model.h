@@ -1,13 +1,7 @@
 #pragma once
 
-#include <atomic>
-#include <functional>
-#include <memory>
-#include <mutex>
-#include <thread>
-#include <vector>
-
 #include "muster/core/nn/model.h"
+#include "tests/support/standard.h"
 #include "tests/support/state_bits.h"
 
 namespace muster::test {

@@ -17,6 +17,15 @@ inline ParallelWrapper::Builder toyWrapper(Model& model, int workers, std::int64
   return builder;
 }
 
+/// Trains with unpinned workers that merge every `frequency` iterations; 0 workers: with Model::fit.
+inline void fitWith(Model& model, int workers, DataSetIterator& data, std::int64_t epochs,
+                    const Listeners& listeners = {}, std::int64_t frequency = 1) {
+  if (workers > 0)
+    return toyWrapper(model, workers, frequency).listeners(listeners).build().fit(data, epochs);
+  model.setListeners(listeners);
+  model.fit(data, epochs);
+}
+
 /// Checks that all replicas had the same values before their steps of an iteration.
 /// @return the number of steps that were compared with an earlier one.
 inline int checkReplicasEqual(const ToyControl& control) {

@@ -1,15 +1,10 @@
 #include "tests/support/virtual_network.h"
 
-#include <algorithm>
 #include <deque>
-#include <limits>
 #include <list>
-#include <map>
-#include <set>
-#include <tuple>
-#include <utility>
 
 #include "muster/core/base/mutex.h"
+#include "tests/support/standard.h"
 
 namespace muster {
 namespace {

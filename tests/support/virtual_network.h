@@ -1,9 +1,7 @@
 #pragma once
 
-#include <cstdint>
-#include <memory>
-
 #include "muster/parallel/nodes/node_transport.h"
+#include "tests/support/standard.h"
 
 namespace muster {
 

@@ -1,12 +1,9 @@
 #include "muster/core/backend/extent.h"
 
-#include <doctest/doctest.h>
-
-#include <limits>
 #include <random>
-#include <vector>
 
 #include "tests/support/arrays.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

@@ -1,9 +1,6 @@
 #include "muster/core/backend/cpu/onednn.h"
 
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 

@@ -1,6 +1,6 @@
 #include "muster/core/backend/taps.h"
 
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

@@ -1,12 +1,10 @@
 #include "muster/core/backend/cpu/weight_gradient.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
 #include <random>
 
 #include "tests/support/arrays.h"
 #include "tests/support/rounding.h"
+#include "tests/support/test.h"
 
 namespace muster::cpu {
 namespace {

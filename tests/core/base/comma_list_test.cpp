@@ -1,6 +1,6 @@
 #include "muster/core/base/comma_list.h"
 
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 using namespace muster;
 

@@ -1,19 +1,12 @@
 #include "muster/core/base/interrupt.h"
 
-#include <doctest/doctest.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
 #include <csignal>
-#include <cstdlib>
-#include <functional>
-#include <string>
-#include <thread>
-#include <utility>
 
 #include "tests/support/child_process.h"
+#include "tests/support/test.h"
 
 /// The second signal exits while an Interrupt's thread is running, for which ThreadSanitizer would change the
 /// exit status.

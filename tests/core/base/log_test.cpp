@@ -1,12 +1,7 @@
 #include "muster/core/base/log.h"
 
-#include <doctest/doctest.h>
-
-#include <string>
-#include <thread>
-#include <vector>
-
 #include "muster/core/base/detail/log_scope.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

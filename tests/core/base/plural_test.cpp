@@ -1,8 +1,6 @@
 #include "muster/core/base/plural.h"
 
-#include <doctest/doctest.h>
-
-#include <cstdint>
+#include "tests/support/test.h"
 
 namespace muster {
 

@@ -1,6 +1,6 @@
 #include "muster/core/base/process_name.h"
 
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 using namespace muster;
 

@@ -1,23 +1,15 @@
 #include "muster/core/base/queue.h"
 
-#include <doctest/doctest.h>
-
 #include <malloc.h>
 #include <sys/resource.h>
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstdlib>
-#include <memory>
 #include <numeric>
-#include <thread>
-#include <vector>
 
 #include "tests/support/allocations.h"
 #include "tests/support/child_process.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/skip.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

@@ -1,10 +1,6 @@
 #include "muster/core/base/random.h"
 
-#include <doctest/doctest.h>
-
-#include <array>
-#include <cmath>
-#include <cstdint>
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

@@ -1,12 +1,10 @@
 #include "muster/core/base/registry.h"
 
-#include <doctest/doctest.h>
-
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "muster/core/base/owner_process.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using muster::test::thrown;

@@ -1,12 +1,7 @@
 #include "muster/core/base/size2d.h"
 
-#include <doctest/doctest.h>
-
-#include <string>
-
-#include "muster/core/base/error.h"
 #include "muster/core/nn/multi_layer_network.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 
@@ -48,15 +43,15 @@ TEST_CASE("a stride of 0 in one direction only is refused") {
   };
   CHECK(refusal(MaxPool2d{.stride = {1, 0}}) ==
         "layer 0: maxpool2d: a stride of 0 is the kernel's size in both directions, got [1, 0]");
-  CHECK(refusal(AveragePool2d{.stride = {0, 2}}).find("got [0, 2]") != std::string::npos);
-  CHECK(refusal(Conv2d{.outChannels = 1, .stride = {1, 0}}).find("at least 1") != std::string::npos);
+  CHECK_CONTAINS(refusal(AveragePool2d{.stride = {0, 2}}), "got [0, 2]");
+  CHECK_CONTAINS(refusal(Conv2d{.outChannels = 1, .stride = {1, 0}}), "at least 1");
   CHECK(refusal(MaxPool2d{}).empty());
 }
 
 TEST_CASE("files take one number or an array, and refuse another count") {
   const auto configuration = read(R"({"type": "conv2d", "outChannels": 3, "kernel": 3, "padding": 1})");
   CHECK(MultiLayerNetwork(configuration).outputShapes()[0].second == Shape{3, 28, 28});
-  CHECK(configuration.toJson().find("\"padding\": [1, 1]") != std::string::npos);
+  CHECK_CONTAINS(configuration.toJson(), "\"padding\": [1, 1]");
   CHECK(MultiLayerNetwork(read(R"({"type": "zeropad2d", "padding": 1})")).outputShapes()[0].second ==
         Shape{1, 30, 30});
   const auto refusal = [](const std::string& value) {
@@ -64,7 +59,7 @@ TEST_CASE("files take one number or an array, and refuse another count") {
         [&] { read(R"({"type": "conv2d", "outChannels": 3, "kernel": )" + value + "}"); });
   };
   CHECK(refusal("[3]") == "layers[0]: kernel: expected 2 numbers, got [3]");
-  CHECK(refusal("[3, 3, 3]").find("expected 2 numbers") != std::string::npos);
-  CHECK(refusal("3.5").find("a whole number or an array") != std::string::npos);
-  CHECK(refusal("-1").find("a whole number or an array") != std::string::npos);
+  CHECK_CONTAINS(refusal("[3, 3, 3]"), "expected 2 numbers");
+  CHECK_CONTAINS(refusal("3.5"), "a whole number or an array");
+  CHECK_CONTAINS(refusal("-1"), "a whole number or an array");
 }

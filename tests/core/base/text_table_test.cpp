@@ -1,9 +1,8 @@
 #include "muster/core/base/text_table.h"
 
-#include <doctest/doctest.h>
-
 #include "muster/core/base/byte_text.h"
 #include "muster/core/base/number_text.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

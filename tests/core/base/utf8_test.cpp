@@ -1,6 +1,6 @@
 #include "muster/core/base/utf8.h"
 
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace muster {
 

@@ -1,19 +1,11 @@
 #include "muster/core/comparison/comparison.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <set>
 #include <sstream>
-#include <string>
 
-#include "muster/core/base/error.h"
 #include "muster/core/comparison/detail/tables.h"
 #include "tests/core/comparison/given.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -73,8 +65,7 @@ TEST_CASE("arms are sorted, and differ by pairs of seeds with Student's interval
   // 0.05, 0.05 and 0.055: mean 0.05167, deviation 0.0028868, margin 0.0071717.
   CHECK(given.summary().conclusion ==
         "Better than base: better by 5.17 points (95 % interval 4.45 to 5.88, 3 seeds); of 1 arm it is not "
-        "known "
-        "whether it differs.");
+        "known whether it differs.");
   given.c.baseline = "better";
   CHECK(given.arm("base").difference.mean == Approx(-0.051667).epsilon(1e-4));
   CHECK(given.summary().conclusion.starts_with(
@@ -94,16 +85,14 @@ TEST_CASE("the conclusion counts arms without two pairs of finished runs as not 
   given.run(2, 1, {0.99});
   CHECK(given.summary().conclusion ==
         "No arm differs from base by more than chance would explain (95 % intervals of Student's t); of 1 "
-        "arm it is "
-        "not known whether it differs.");
+        "arm it is not known whether it differs.");
 
   Given few({"base", "wild"});
   for (std::int64_t seed = 1; seed <= 2; ++seed) few.run(0, seed, {0.9});
   few.run(1, 1, {0.99});
   CHECK(few.summary().conclusion ==
         "Compared with base, of 1 arm it is not known whether it differs: fewer than two seeds have a "
-        "finished run of "
-        "both.");
+        "finished run of both.");
 }
 
 TEST_CASE(
@@ -153,7 +142,7 @@ TEST_CASE("a failed run enters no mean, and marks tell of crowded cores and of l
   CHECK(arm.score.count == 1);
   auto cells = summaryCells(given.c, given.summary(), Detail::Full);
   CHECK(cells[1][1] == "90.00 (1 of 2 diverged)");
-  CHECK_FALSE(contains(cells[1][5], "*"));
+  CHECK_LACKS(cells[1][5], "*");
   auto& crowded = given.run(0, 3, {0.9});
   crowded.threads = 4;
   crowded.loaded = true;
@@ -221,8 +210,8 @@ TEST_CASE("the text has table, notes and conclusion, and remarks have the advice
   given.c.grid.seeds = {1};
   given.run(0, 1, {0.5, 0.9});
   given.run(1, 1, {0.5, 0.8});
-  CHECK(contains(given.c.text(), "\nOne seed: whether arms differ by more than chance is not known.\n"));
-  CHECK(contains(given.c.text(500), " learning rate is at a disadvantage.\n"));
+  CHECK_CONTAINS(given.c.text(), "\nOne seed: whether arms differ by more than chance is not known.\n");
+  CHECK_CONTAINS(given.c.text(500), " learning rate is at a disadvantage.\n");
   given.c.advice = {.tuning = "tune it", .seeds = "add some"};
   const auto text = given.c.text(500);
   // Both arms reach 0.8, the best that more than half of them reach, at their second test: 200 samples, 2 s.
@@ -230,8 +219,8 @@ TEST_CASE("the text has table, notes and conclusion, and remarks have the advice
       "arm    accuracy, %  difference, points  samples to 80 %  seconds to 80 %  seconds in all\n"
       "base         90.00            baseline              200             2.00            2.00\n"
       "other        80.00              -10.00              200             2.00            2.00\n"));
-  CHECK(contains(text, "disadvantage; tune it.\n"));
-  CHECK(contains(text, "is not known; add some.\n"));
+  CHECK_CONTAINS(text, "disadvantage; tune it.\n");
+  CHECK_CONTAINS(text, "is not known; add some.\n");
   std::istringstream lines(given.c.text(40));
   std::string line;
   for (int i = 0; i < 4; ++i) std::getline(lines, line);           // the table
@@ -248,14 +237,14 @@ TEST_CASE("a report is a page, a table and a file for each table and plot") {
   given.c.restoresBest = true;
   given.c.writeReport(directory / "out");
   const auto read = [&](const char* name) { return test::readFile(directory / "out" / name); };
-  CHECK(contains(read("report.html"),
-                 "<h1>run.json: 2 arms</h1>\n<p class=\"conclusion\">Not finished: 4 of 6 runs"));
-  CHECK(contains(read("report.html"), "<li>base: <code>training.workers=2</code></li>"));
-  CHECK(contains(read("table.md"), "| base | 90.00 ± 0.00 (n = 2) | baseline | "));
-  CHECK(contains(read("table.md"), "best one by the validation data"));
+  CHECK_CONTAINS(read("report.html"),
+                 "<h1>run.json: 2 arms</h1>\n<p class=\"conclusion\">Not finished: 4 of 6 runs");
+  CHECK_CONTAINS(read("report.html"), "<li>base: <code>training.workers=2</code></li>");
+  CHECK_CONTAINS(read("table.md"), "| base | 90.00 ± 0.00 (n = 2) | baseline | ");
+  CHECK_CONTAINS(read("table.md"), "best one by the validation data");
   CHECK(read("tables/arms.csv").starts_with("arm,\"accuracy, %\",\"difference, points\","));
   CHECK(read("plots/differences.csv") == "arm,low,mean,high,seeds\nother,,-15,,2\n");
-  CHECK(contains(read("plots/score-by-samples.svg"), "</svg>"));
+  CHECK_CONTAINS(read("plots/score-by-samples.svg"), "</svg>");
 }
 
 TEST_CASE("a difference that is the same with each seed has no interval and no verdict") {
@@ -269,9 +258,9 @@ TEST_CASE("a difference that is the same with each seed has no interval and no v
         "Compared with base, of 1 arm it is not known whether it differs: the difference is the same with "
         "each seed, and its spread is not known.");
   CHECK(summaryCells(given.c, given.summary(), Detail::Brief)[2][2] == "-3.85");
-  CHECK(contains(given.c.text(500), "The test data have 26 examples: one of them is worth 3.85 points.\n"));
+  CHECK_CONTAINS(given.c.text(500), "The test data have 26 examples: one of them is worth 3.85 points.\n");
   given.c.grid.testExamples = 1000;
-  CHECK_FALSE(contains(given.c.text(500), "is worth"));
+  CHECK_LACKS(given.c.text(500), "is worth");
 
   Given same({"base", "v1"});  // without any difference
   for (std::int64_t seed = 1; seed <= 2; ++seed)
@@ -291,8 +280,8 @@ TEST_CASE("arms that diverged in each run are named with the reason, and leave n
         "diverged in each run.");
   const test::TemporaryDirectory directory;
   given.c.writeReport(directory / "out");
-  CHECK(contains(test::readFile(directory / "out/report.html"),
-                 "wild: 3 of 3 runs diverged, the first: the score of seed 1 is nan."));
+  CHECK_CONTAINS(test::readFile(directory / "out/report.html"),
+                 "wild: 3 of 3 runs diverged, the first: the score of seed 1 is nan.");
 
   given.c.baseline = "wild";
   CHECK(given.summary().conclusion ==
@@ -302,9 +291,9 @@ TEST_CASE("arms that diverged in each run are named with the reason, and leave n
   for (const std::size_t arm : {0, 2})
     for (auto& run : given.c.runs[arm]) run.failure = "nan";
   const auto text = given.c.text(500);
-  CHECK(contains(text, "  samples to the target  seconds to the target  "));
-  CHECK(contains(text, "No target: no arm has finished without a run that diverged.\n"));
-  CHECK_FALSE(contains(text, "0 %,"));
+  CHECK_CONTAINS(text, "  samples to the target  seconds to the target  ");
+  CHECK_CONTAINS(text, "No target: no arm has finished without a run that diverged.\n");
+  CHECK_LACKS(text, "0 %,");
   CHECK(given.summary().conclusion == "Every arm diverged in each run.");
 }
 
@@ -347,8 +336,8 @@ TEST_CASE(
   given.c.title.clear();
   given.c.writeReport(directory / "out");
   const auto page = test::readFile(directory / "out/report.html");
-  CHECK(contains(page, "<h1>1 arm</h1>\n"));
-  CHECK_FALSE(contains(page, "<p class=\"note\"></p>"));
+  CHECK_CONTAINS(page, "<h1>1 arm</h1>\n");
+  CHECK_LACKS(page, "<p class=\"note\"></p>");
   CHECK(test::readFile(directory / "out/table.md").starts_with("| arm |"));
   const auto file = directory / "out/report.html";
   CHECK(test::thrown<FileError>([&] {

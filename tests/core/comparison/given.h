@@ -1,17 +1,9 @@
 #pragma once
 
-#include <algorithm>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "muster/core/comparison/comparison.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// A comparison whose runs are given.
 struct Given {

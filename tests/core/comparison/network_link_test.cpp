@@ -1,10 +1,5 @@
-#include <doctest/doctest.h>
-
-#include <array>
-
-#include "muster/core/base/error.h"
 #include "muster/core/comparison/network_link.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

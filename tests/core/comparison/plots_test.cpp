@@ -1,14 +1,9 @@
 #include "muster/core/comparison/detail/plots.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <set>
-
 #include "muster/core/comparison/detail/axis.h"
 #include "muster/core/comparison/detail/report_page.h"
 #include "tests/core/comparison/given.h"
+#include "tests/support/test.h"
 
 namespace muster::detail {
 namespace {
@@ -81,7 +76,7 @@ TEST_CASE("curves are drawn with their numbers, and a single test gives no colum
   auto plots = plotsOf(given.c, given.summary());
   const auto scores = named(plots, "score-by-samples");
   REQUIRE(scores != plots.end());
-  CHECK(contains(scores->svg, "a &lt;b&gt;</text>"));
+  CHECK_CONTAINS(scores->svg, "a &lt;b&gt;</text>");
   CHECK(scores->values[0] ==
         std::vector<std::string>{"arm", "samples trained, all workers", "low", "mean", "high"});
   // 0.7 and 0.8 after 200 samples: 0.75 +- 0.0707107.
@@ -91,9 +86,9 @@ TEST_CASE("curves are drawn with their numbers, and a single test gives no colum
   CHECK(named(plots, "score-by-bytes") != plots.end());
   const auto page = reportPage(given.c, given.summary(), tablesOf(given.c, given.summary()), plots);
   CHECK(page.starts_with("<!DOCTYPE html>"));
-  CHECK(contains(page, "<title>muster</title>"));
-  CHECK_FALSE(contains(page, "<b>"));
-  CHECK(contains(page, "plots/score-by-samples.svg"));
+  CHECK_CONTAINS(page, "<title>muster</title>");
+  CHECK_LACKS(page, "<b>");
+  CHECK_CONTAINS(page, "plots/score-by-samples.svg");
 
   Given once({"a", "c"});
   for (std::int64_t seed = 1; seed <= 2; ++seed)

@@ -1,9 +1,3 @@
-#include <doctest/doctest.h>
-
-#include <memory>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/core/comparison/comparison.h"
 #include "muster/core/comparison/run_recorder.h"
 #include "muster/core/nn/multi_layer_network.h"
@@ -12,6 +6,7 @@
 #include "muster/parallel/strategies/shared_gradients.h"
 #include "tests/support/small_examples.h"
 #include "tests/support/state_bits.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

@@ -1,11 +1,9 @@
-#include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include "muster/core/base/error.h"
 #include "muster/core/comparison/results_file.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -138,8 +136,7 @@ TEST_CASE("a file with other content is refused, and the error names the line") 
         "line 3: arm: is missing; give another file, or remove that line and its run is trained again");
   CHECK(refusal(whole + whole.substr(whole.find('\n') + 1)) ==
         "line 3: it has the same run as an earlier line; give another file, or remove that line and its run "
-        "is "
-        "trained again");
+        "is trained again");
   std::filesystem::remove(path);
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
   CHECK(thrown<FileError>([&] { ResultsFile{path}; }) ==

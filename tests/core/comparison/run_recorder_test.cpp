@@ -1,16 +1,9 @@
 #include "muster/core/comparison/run_recorder.h"
 
-#include <doctest/doctest.h>
-
-#include <chrono>
-#include <functional>
-#include <memory>
-
-#include "muster/core/base/error.h"
 #include "muster/core/comparison/detail/others_load.h"
 #include "muster/core/eval/non_finite_prediction.h"
 #include "tests/support/fake_trainer.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

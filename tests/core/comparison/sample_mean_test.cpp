@@ -1,9 +1,6 @@
 #include "muster/core/comparison/sample_mean.h"
 
-#include <doctest/doctest.h>
-
-#include <array>
-#include <cmath>
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

@@ -1,14 +1,8 @@
 #include "muster/core/comparison/tuned_arm.h"
 
-#include <doctest/doctest.h>
-
-#include <array>
-#include <cmath>
-#include <initializer_list>
-#include <utility>
-
 #include "muster/core/comparison/detail/tables.h"
 #include "tests/core/comparison/given.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -41,7 +35,7 @@ TEST_CASE("without tuning the table says so, with it what was chosen and what it
   CHECK(given.c.tuningNote().starts_with("Tuned alike: "));
   given.c.tuned.front().best = 0;
   CHECK(tuningCells(given.c)[1][1] == "learningRate=0.1 ^");
-  CHECK(contains(given.c.tuningNote(), "others beyond it may be better"));
+  CHECK_CONTAINS(given.c.tuningNote(), "others beyond it may be better");
 }
 
 TEST_CASE("the smallest finite validation loss is chosen, the first of equal ones") {

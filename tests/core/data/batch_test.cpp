@@ -1,14 +1,6 @@
 #include "muster/core/data/batch.h"
 
-#include <doctest/doctest.h>
-
-#include <array>
-#include <limits>
-#include <string>
-#include <vector>
-
-#include "muster/core/base/error.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -77,8 +69,6 @@ TEST_CASE("a tensor kept by value stays valid when others are added") {
 }
 
 TEST_CASE("masks hold weights for examples, and 0 or 1 for time steps") {
-  const float nan = std::numeric_limits<float>::quiet_NaN(),
-              infinity = std::numeric_limits<float>::infinity();
   const auto problem = [](const std::string& name, const Tensor& mask) {
     Batch batch;
     batch.masks = {{"features", Tensor::of({0, 1}, {1, 2})}, {name, mask}};
@@ -86,16 +76,16 @@ TEST_CASE("masks hold weights for examples, and 0 or 1 for time steps") {
     return test::thrown<InvalidArgument>([&] { batch.requireMaskValues(); });
   };
   CHECK(problem("labels", Tensor::of({0, 0.5f, 7}, {3})) == "");
-  CHECK(problem("labels", Tensor::of({1, -nan}, {2})) ==
+  CHECK(problem("labels", Tensor::of({1, -test::kNan}, {2})) ==
         "batch: the mask labels of example 1 is nan; it must be finite and at least 0");
   CHECK(problem("w", Tensor::of({1, 1, 1, 1, 1, -1}, {2, 3})) ==
         "batch: the mask w of example 1, step 2 is -1; it must be finite and at least 0");
-  CHECK_FALSE(problem("w", Tensor::of({infinity}, {1})).empty());
+  CHECK_FALSE(problem("w", Tensor::of({test::kInfinity}, {1})).empty());
   CHECK(problem("features", Tensor::of({1, 0, 0, 1}, {2, 2})) == "");
   CHECK(
       problem("features", Tensor::of({1, 0, 1, 0.5f}, {2, 2})) ==
       "batch: the mask features of example 1, step 1 is 0.5; it must be 1 for a real step or 0 for padding");
-  CHECK_FALSE(problem("features", Tensor::of({nan, 1}, {1, 2})).empty());
+  CHECK_FALSE(problem("features", Tensor::of({test::kNan, 1}, {1, 2})).empty());
   CHECK_FALSE(problem("features", Tensor::of({-1, 1}, {1, 2})).empty());
   CHECK(problem("w", Tensor()) == "");
   CHECK(problem("w", Tensor::zeros({0, 2})) == "");

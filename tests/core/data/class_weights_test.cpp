@@ -1,38 +1,23 @@
 #include "muster/core/data/class_weights.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
-#include "muster/core/base/error.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/data/next_batch.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "tests/support/arrays.h"
+#include "tests/support/batch_of.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/rounding.h"
 #include "tests/support/state_bits.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using namespace muster::test;
 
 namespace {
 
-Tensor classes(const std::vector<std::int64_t>& of, const Shape& shape) {
-  Tensor labels = Tensor::empty(shape, DType::Int64);
-  std::ranges::copy(of, labels.span<std::int64_t>().begin());
-  return labels;
-}
-
-Batch labelled(Tensor labels) {
-  Batch batch;
-  const std::int64_t n = labels.shape()[0];
-  batch.features.push_back({"features", Tensor::zeros({n, 1})});
-  batch.labels.push_back({"labels", std::move(labels)});
-  return batch;
+Batch labelled(const Tensor& labels) {
+  return batchOf(Tensor::zeros({labels.shape()[0], 1}), labels);
 }
 
 /// The mask of the first batch that ClassWeights gives.
@@ -43,28 +28,26 @@ std::vector<float> maskOf(Batch batch, std::vector<float> weights) {
   data.reset(0);
   const bool any = nextBatch(data, read);
   REQUIRE(any);
-  const auto masks = std::ranges::count_if(read.masks, [](const auto& m) { return m.name != "features"; });
-  REQUIRE(masks == 1);
-  const auto mask = std::ranges::find_if(read.masks, [](const auto& m) { return m.name != "features"; });
-  const auto values = mask->value.span<float>();
-  return {values.begin(), values.end()};
+  std::erase_if(read.masks, [](const auto& mask) { return mask.name == "features"; });
+  REQUIRE(read.masks.size() == 1);
+  return floatsOf(read.masks[0].value);
 }
 
 }  // namespace
 
 TEST_CASE("each example has the weight of its class, whatever the form of its label") {
-  CHECK(maskOf(labelled(classes({2, 0, 1}, {3})), {1, 2, 4}) == std::vector<float>{4, 1, 2});
+  CHECK(maskOf(labelled(integers({2, 0, 1}, {3})), {1, 2, 4}) == std::vector<float>{4, 1, 2});
   CHECK(maskOf(labelled(Tensor::of({0, 1, 0.5f, 0.5f}, {2, 2})), {1, 3}) == std::vector<float>{3, 2});
-  Batch masked = labelled(classes({1, 0}, {2}));
+  Batch masked = labelled(integers({1, 0}, {2}));
   masked.masks.push_back({"own", Tensor::of({0.5f, 0}, {2})});
   CHECK(maskOf(masked, {1, 3}) == std::vector<float>{1.5f, 0});
-  Batch steps = labelled(classes({1, 0, 1, 1}, {2, 2}));
+  Batch steps = labelled(integers({1, 0, 1, 1}, {2, 2}));
   steps.masks.push_back({"features", Tensor::of({1, 1, 1, 0}, {2, 2})});
   CHECK(maskOf(steps, {2, 3}) == std::vector<float>{3, 2, 3, 0});
 }
 
 TEST_CASE("class weights work with row numbers, and recycled batches keep one mask") {
-  InMemoryDataSetIterator rows(Tensor::zeros({4, 1}), classes({0, 1, 1, 0}, {4}), 3, std::nullopt,
+  InMemoryDataSetIterator rows(Tensor::zeros({4, 1}), integers({0, 1, 1, 0}, {4}), 3, std::nullopt,
                                MemoryPlacement::Device);
   ClassWeights data(rows, {1, 5});
   Batch batch;
@@ -91,43 +74,33 @@ TEST_CASE("the loss is the weighted mean of the examples' losses") {
   const std::vector<std::int64_t> labels{0, 2, 1, 2};
   const std::vector<float> weights{1, 3, 0.5f};
   const Tensor features = Tensor::of({1, 2, -1, 0.5f, 0.25f, -2, 3, 1}, {4, 2});
+  const auto score = [&](const Batch& batch) { return static_cast<Model&>(network).score(batch); };
   double sum = 0, weight = 0, largest = 0;
-  Batch one;
   for (std::int64_t i = 0; i < 4; ++i) {
-    one.features = {{"features", features.rows(i, i + 1)}};
-    one.labels = {{"labels", classes({labels[static_cast<std::size_t>(i)]}, {1})}};
-    const double loss = static_cast<Model&>(network).score(one);
-    const double w =
-        static_cast<double>(weights[static_cast<std::size_t>(labels[static_cast<std::size_t>(i)])]);
-    sum += w * loss;
-    weight += w;
+    const std::int64_t label = labels[static_cast<std::size_t>(i)];
+    const double loss = score(batchOf(features.rows(i, i + 1), integers({label}, {1})));
+    sum += weights[static_cast<std::size_t>(label)] * loss;
+    weight += weights[static_cast<std::size_t>(label)];
     largest = std::max(largest, loss);
   }
-  Batch all;
-  all.features = {{"features", features}};
-  all.labels = {{"labels", classes(labels, {4})}};
-  ListIterator list({all});
+  ListIterator list({batchOf(features, integers(labels, {4}))});
   ClassWeights data(list, weights);
   data.reset(0);
   Batch weighted;
   REQUIRE(nextBatch(data, weighted));
   // Both sum losses of float32 logits in float64; a row's loss may be rounded differently in a batch.
-  CHECK(std::abs(static_cast<Model&>(network).score(weighted) - sum / weight) <= roundings(8, largest));
+  CHECK(std::abs(score(weighted) - sum / weight) <= roundings(8, largest));
 }
 
 TEST_CASE(
     "workers are weighted by their sums of class weights: W equal one on the joined batch, bit for bit") {
   // All numbers are small multiples of a power of 2, and each batch has weight 4, so there is no rounding.
-  const auto configuration = [] {
-    return MultiLayerConfiguration{
-        .updater = Sgd{.learningRate = 0.5},
-        .inputShape = {2},
-        .layers = {Output{.classes = 2, .loss = Loss::MeanSquaredError, .activation = Activation::Identity}}};
-  };
   const Tensor features = Tensor::of({1, 2, -1, 0, 1, -2, 0, 1, 2, 2, -2, 1}, {6, 2});
   const Tensor labels = Tensor::of({1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 1, 0}, {6, 2});
   const auto train = [&](int workers, std::int64_t batch) {
-    MultiLayerNetwork network(configuration());
+    MultiLayerNetwork network({.updater = Sgd{.learningRate = 0.5},
+                               .inputShape = {2},
+                               .layers = {Output{.classes = 2, .loss = Loss::MeanSquaredError}}});
     network.init();
     setZero(network.block(BlockKind::Parameters).values, network.context());
     InMemoryDataSetIterator rows(features, labels, batch);
@@ -145,13 +118,13 @@ TEST_CASE("invalid class weights and labels are refused by name") {
   };
   CHECK(problem({1}) == "class weights: at least two classes have weights, got 1");
   CHECK(problem({1, -1}) == "class weights: the weight of class 1 must be finite and not negative, got -1");
-  CHECK(problem({std::numeric_limits<float>::infinity(), 1}) ==
+  CHECK(problem({kInfinity, 1}) ==
         "class weights: the weight of class 0 must be finite and not negative, got inf");
   CHECK(problem({0, 0}) == "class weights: all are 0");
   const auto refused = [](Tensor labels) {
     return thrown<InvalidArgument>([&] { maskOf(labelled(std::move(labels)), {1, 2}); });
   };
-  CHECK(refused(classes({0, 2}, {2})) ==
+  CHECK(refused(integers({0, 2}, {2})) ==
         "class weights: there are weights for classes 0 to 1, and a label is 2");
   CHECK(refused(Tensor::zeros({2, 3})) ==
         "class weights: labels must be int64 classes, or float32 over 2 classes, got float32 [2, 3] on cpu");

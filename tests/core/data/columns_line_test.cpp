@@ -1,6 +1,6 @@
 #include "muster/core/data/columns_line.h"
 
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

@@ -1,12 +1,8 @@
 #include "muster/core/data/epoch_order.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <map>
 #include <numeric>
 
-#include "muster/core/base/error.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

@@ -1,18 +1,9 @@
 #include "muster/core/data/image_transform.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <string>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/data/prefetch.h"
 #include "tests/support/allocations.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -168,10 +159,10 @@ TEST_CASE("after the first batch, transforms allocate nothing") {
   const auto allocationsOf = [](DataSetIterator& data) {
     Batch batch;
     REQUIRE(data.next(batch));
-    const long before = test::allocations();
-    while (data.next(batch)) {
-    }
-    return test::allocations() - before;
+    return test::allocationsIn([&] {
+      while (data.next(batch)) {
+      }
+    });
   };
   auto data = dataOf(64, {3, 8, 8}), others = dataOf(64, {3, 8, 8});
   TransformingIterator transformed(others, kBoth, 1);
@@ -193,7 +184,7 @@ TEST_CASE("invalid transforms and images of an unexpected rank are refused") {
   Batch batch;
   const auto text = thrown<InvalidArgument>([&] { transformed.next(batch); });
   CHECK(text.starts_with("image transform: expected uint8 or float32 images [N, C, H, W] on the CPU, got "));
-  CHECK(text.find("[4, 4, 4]") != std::string::npos);
+  CHECK_CONTAINS(text, "[4, 4, 4]");
 }
 
 }  // namespace

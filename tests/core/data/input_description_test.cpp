@@ -1,8 +1,5 @@
 #include "muster/core/data/input_description.h"
 
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
 #include "muster/core/data/class_weights.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/data/prefetch.h"
@@ -14,7 +11,7 @@
 #include "muster/core/nn/recompute_statistics.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 
@@ -68,9 +65,8 @@ TEST_CASE("a description is the same after it was written as JSON") {
   const InputDescription numbers{.columns = {{.name = "a"}}, .targets = {{"y", 3.5, 0.1}, {"z", -1, 2}}};
   CHECK(InputDescription::fromJson(numbers.toJson()) == numbers);
   CHECK(InputDescription().empty());
-  CHECK(test::thrown<InvalidArgument>([] {
-          InputDescription::fromJson(R"({"coluns": []})");
-        }).find("the nearest is columns") != std::string::npos);
+  CHECK_CONTAINS(test::thrown<InvalidArgument>([] { InputDescription::fromJson(R"({"coluns": []})"); }),
+                 "the nearest is columns");
   CHECK_REFUSED(InputDescription::fromJson(R"({"targets": [{"name": "y", "mean": 0, "scale": 0}]})"),
                 "targets: the scale of y must be positive, got 0");
   CHECK_REFUSED(
@@ -155,8 +151,7 @@ TEST_CASE("a network's description is in its copies, replicas and files") {
   };
   const std::string reason =
       " has another filling, scale, quantile or order of dates in the file than in the data here; read the "
-      "data by "
-      "the model's own description (Network::inputDescription, readInputDescription)";
+      "data by the model's own description (Network::inputDescription, readInputDescription)";
   CHECK(refused([](InputDescription& d) { d.columns[0].filling = 7; }).ends_with("column size" + reason));
   CHECK(refused([](InputDescription& d) { d.columns[0].logScale = 2; }).ends_with("column size" + reason));
   CHECK(
@@ -181,9 +176,9 @@ TEST_CASE("labels scaled by another mean are refused") {
   model.save(directory / "m");
   model.setInputDescription({.columns = {{.name = "x"}}, .targets = {{"y", 90, 10}}});
   CHECK(test::thrown<FileError>([&] { loadState(model, directory / "m"); })
-            .ends_with("the number to predict, y, has another mean or scale in the file than in the data "
-                       "here; read the data by the model's own description (Network::inputDescription, "
-                       "readInputDescription)"));
+            .ends_with(
+                "the number to predict, y, has another mean or scale in the file than in the data here; read "
+                "the data by the model's own description (Network::inputDescription, readInputDescription)"));
   CHECK(model.inputDescription().targets.front().mean == 90);
 }
 
@@ -196,9 +191,9 @@ TEST_CASE("a description that cannot be read is named, and no note takes its pla
                 "model file: a note cannot be named \"muster.input\"");
   model.setInputDescription({.columns = {{.name = "x"}}, .targets = {{"y", 0, 0}}});  // a scale of 0
   model.save(directory / "m");
-  const std::string problem = (directory / "m").string() +
-                              ": its input description cannot be used: targets: the scale of y must be "
-                              "positive, got 0";
+  const std::string problem =
+      (directory / "m").string() +
+      ": its input description cannot be used: targets: the scale of y must be positive, got 0";
   CHECK(test::thrown<FileError>([&] { Network::load(directory / "m"); }) == problem);
   CHECK(test::thrown<FileError>([&] { readInputDescription(directory / "m"); }) == problem);
 }
@@ -218,15 +213,10 @@ TEST_CASE(
   };
   const auto renamed = [](InputDescription& d) { d.classes[1] = "c"; };
   CHECK(problem(renamed) == "evaluate: class 1 is c in the data, and b in the model");
-  CHECK(problem([](InputDescription& d) { std::swap(d.columns[0], d.columns[1]); }) ==
-        "evaluate: column 1 is colour in the data, and size in the model");
-  CHECK(problem([](InputDescription& d) {
-          d.columns[1].words = {"blue", "rot"};
-        }) == "evaluate: column colour has the words blue, rot in the data, and blue, red in the model");
   CHECK(problem([](InputDescription& d) { d.columns[0].filling = 3; }) ==
         "evaluate: column size has another filling, scale, quantile or order of dates in the data than in "
-        "the model; "
-        "read the data by the model's own description (Network::inputDescription, readInputDescription)");
+        "the model; read the data by the model's own description (Network::inputDescription, "
+        "readInputDescription)");
   CHECK(problem([](InputDescription& d) {
           d = {.pictures = PictureDescription{3, 2, 3}, .classes = {"a", "b"}};
         }) == "evaluate: the data are pictures, and the model is one of a table");
@@ -264,8 +254,8 @@ TEST_CASE("labels of a regression scaled otherwise are refused, not scored") {
   data.setDescription(others);
   CHECK_REFUSED(
       model.evaluateRegression(data),
-      "evaluate: the number to predict, price, has another mean or scale in the data than in the model; "
-      "read the data by the model's own description (Network::inputDescription, readInputDescription)");
+      "evaluate: the number to predict, price, has another mean or scale in the data than in the model; read "
+      "the data by the model's own description (Network::inputDescription, readInputDescription)");
   data.setDescription(prices);
   CHECK(model.evaluateRegression(data).examples() == 2);
 }

@@ -1,11 +1,8 @@
 #include "muster/core/data/joining_iterator.h"
 
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
 #include "muster/core/data/in_memory.h"
 #include "tests/support/list_iterator.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 

@@ -1,20 +1,9 @@
 #include "muster/core/data/prefetch.h"
 
-#include <doctest/doctest.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <optional>
-#include <set>
-#include <stdexcept>
-#include <thread>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "tests/support/child_process.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -125,15 +114,11 @@ TEST_CASE("every prefetch depth gives the same batches in the same order") {
   }
 }
 
-TEST_CASE("an epoch without batches ends at once") {
+TEST_CASE("an epoch without batches ends at once; a negative depth is refused") {
   Counting inner(0);
   PrefetchingIterator iterator(inner, 2);
   iterator.reset(0);
   CHECK(restOf(iterator).empty());
-}
-
-TEST_CASE("a negative prefetch depth is refused") {
-  Counting inner(1);
   CHECK_THROWS_AS(PrefetchingIterator(inner, -1), InvalidArgument);
 }
 

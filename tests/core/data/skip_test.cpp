@@ -1,9 +1,4 @@
 // Tests what a resumed training does with an iterator: go to an epoch and skip its trained batches.
-#include <doctest/doctest.h>
-
-#include <functional>
-#include <memory>
-
 #include "muster/core/data/data_loader.h"
 #include "muster/core/data/image_transform.h"
 #include "muster/core/data/in_memory.h"
@@ -11,6 +6,7 @@
 #include "muster/datasets/generated_digits.h"
 #include "muster/datasets/text.h"
 #include "tests/support/list_iterator.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 

@@ -1,12 +1,8 @@
 #include "muster/core/data/split.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
 #include <numeric>
 
-#include "muster/core/base/error.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 
@@ -104,7 +100,7 @@ TEST_CASE("tensors are split by their integer classes, other labels without") {
   CHECK(second.features.shape() == Shape{2, 2});
   CHECK(countOf(0.01, 10) == 1);
   CHECK(countOf(0.99, 10) == 9);
-  for (const double fraction : {0.0, 1.0, -1.0, std::numeric_limits<double>::quiet_NaN()})
+  for (const double fraction : {0.0, 1.0, -1.0, double{test::kNan}})
     CHECK_THROWS_AS(split(features, classes, fraction, 1), InvalidArgument);
   CHECK_THROWS_AS(split(features, Tensor::zeros({9}), 0.5, 1), InvalidArgument);
   CHECK_THROWS_AS(split(Tensor(), classes, 0.5, 1), InvalidArgument);

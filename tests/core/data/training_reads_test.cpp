@@ -1,15 +1,9 @@
 #include "muster/core/data/training_reads.h"
 
-#include <doctest/doctest.h>
-
-#include <mutex>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/core/data/in_parallel.h"
 #include "muster/core/data/joining_iterator.h"
 #include "muster/core/data/output_names.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 #include "tests/support/toy_data.h"
 
 using namespace muster;
@@ -23,14 +17,12 @@ TEST_CASE("while a training reads an iterator, nothing else may read it or the o
     CHECK_NOTHROW(requireNotRead(other, "evaluate"));
     CHECK_REFUSED(requireNotRead(joined, "evaluate"),
                   "evaluate: the training reads this iterator and would miss batches; pass another one");
-    CHECK_REFUSED(
-        requireNotRead(data, "evaluate"),
-        "evaluate: the training reads this iterator, or one that it reads, and would miss batches; pass "
-        "another one");
-    CHECK(
-        thrown<InvalidArgument>([&] { const TrainingReads second(data); }) ==
-        "fit: another training reads this iterator, or one that it reads, and both would miss batches; pass "
-        "another one");
+    CHECK_REFUSED(requireNotRead(data, "evaluate"),
+                  "evaluate: the training reads this iterator, or one that it reads, and would miss batches; "
+                  "pass another one");
+    CHECK(thrown<InvalidArgument>([&] { const TrainingReads second(data); }) ==
+          "fit: another training reads this iterator, or one that it reads, and both would miss batches; "
+          "pass another one");
     CHECK_NOTHROW(TrainingReads{other});
   }
   CHECK_NOTHROW(requireNotRead(data, "evaluate"));

@@ -1,9 +1,6 @@
 #include "muster/core/device/choose_device.h"
 
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

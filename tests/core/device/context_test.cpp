@@ -1,22 +1,13 @@
 #include "muster/core/device/context.h"
 
-#include <doctest/doctest.h>
 #include <omp.h>
 #include <sched.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <optional>
-#include <string>
-#include <thread>
-#include <vector>
-
 #include "muster/core/backend/cpu/parallel.h"
-#include "muster/core/base/error.h"
 #include "tests/support/child_process.h"
 #include "tests/support/skip.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

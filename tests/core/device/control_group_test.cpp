@@ -1,11 +1,8 @@
 #include "muster/core/device/detail/control_group.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-
 #include "muster/core/device/device.h"
 #include "tests/core/device/fake_root.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

@@ -1,14 +1,12 @@
 #include "muster/core/device/core_claim.h"
 
-#include <doctest/doctest.h>
 #include <unistd.h>
-
-#include <optional>
 
 #include "muster/core/device/context.h"
 #include "muster/core/device/device.h"
 #include "tests/support/child_process.h"
 #include "tests/support/skip.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using namespace muster::test;

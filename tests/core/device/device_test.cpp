@@ -1,12 +1,9 @@
 #include "muster/core/device/device.h"
 
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
 #include "muster/core/device/context.h"
 #include "muster/core/tensor/tensor.h"
 #include "tests/support/skip.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -56,7 +53,7 @@ TEST_CASE("using a GPU that does not exist throws DeviceUnavailable") {
         sentence([&] { freeMemoryOf(absent); }), sentence([&] { Buffer buffer(16, absent); }),
         sentence([&] { Tensor::zeros({4}, DType::Float32, absent); }),
         sentence([&] { copyTo(Tensor::zeros({4}), absent); })})
-    CHECK_MESSAGE(text.find(absent.toString()) != std::string::npos, text);
+    CHECK_CONTAINS(text, absent.toString());
 }
 
 TEST_CASE("a GPU has a name, memory and multiprocessors") {

@@ -1,24 +1,15 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
-#include <stdexcept>
-
-#include "muster/core/base/error.h"
 #include "muster/core/device/buffer.h"
 #include "muster/core/device/context.h"
 #include "muster/core/device/math_mode.h"
 #include "muster/core/tensor/tensor.h"
 #include "tests/support/devices.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
 
-TEST_CASE_TEMPLATE("an event is complete before it is first recorded and after wait()", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("an event is complete before it is first recorded and after wait()", Where,
+             MUSTER_TEST_DEVICES) {
   CHECK(Event().complete());
   Context context(Where::device());
   Event event(context);
@@ -35,9 +26,8 @@ TEST_CASE_TEMPLATE("an event is complete before it is first recorded and after w
   CHECK(moved.complete());
 }
 
-TEST_CASE_TEMPLATE("tensors are copied to a device and back, with and without a context", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("tensors are copied to a device and back, with and without a context", Where,
+             MUSTER_TEST_DEVICES) {
   Context context(Where::device());
   const Tensor x = Tensor::of({1, 2, 3, 4, 5, 6}, {2, 3});
   const Tensor there = copyTo(x, Where::device());
@@ -61,9 +51,7 @@ TEST_CASE_TEMPLATE("tensors are copied to a device and back, with and without a 
   CHECK(copyTo(copied.rows(1, 2), Device::cpu()).data<float>()[2] == 0);
 }
 
-TEST_CASE_TEMPLATE("a graph runs its work at each launch, in order with other work", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("a graph runs its work at each launch, in order with other work", Where, MUSTER_TEST_DEVICES) {
   Context context(Where::device());
   Tensor from = copyTo(Tensor::of({1, 2}, {2}), Where::device()),
          to = copyTo(Tensor::of({0, 0}, {2}), Where::device());
@@ -80,9 +68,8 @@ TEST_CASE_TEMPLATE("a graph runs its work at each launch, in order with other wo
   CHECK(copyTo(to, Device::cpu()).data<float>()[1] == 2);
 }
 
-TEST_CASE_TEMPLATE("the side stream waits for earlier work, and work after its scope waits for it", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("the side stream waits for earlier work, and work after its scope waits for it", Where,
+             MUSTER_TEST_DEVICES) {
   constexpr std::int64_t kElements = 1 << 20;
   Context context(Where::device());
   const auto made = [&] { return Tensor::zeros({kElements}, DType::Float32, Where::device()); };
@@ -135,9 +122,8 @@ TEST_CASE_TEMPLATE("the side stream waits for earlier work, and work after its s
   check(5, [&] { work(true); });
 }
 
-TEST_CASE_TEMPLATE("work that throws while it is recorded makes no graph, and the context stays usable",
-                   Where, test::OnGpu) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("work that throws while it is recorded makes no graph, and the context stays usable", Where,
+             test::OnGpu) {
   Context context(Where::device());
   CHECK_THROWS_AS(Graph(context, [] { throw std::runtime_error("boom"); }), std::runtime_error);
   Tensor x = Tensor::zeros({4}, DType::Float32, Where::device());
@@ -145,16 +131,15 @@ TEST_CASE_TEMPLATE("work that throws while it is recorded makes no graph, and th
   context.synchronize();
 }
 
-TEST_CASE_TEMPLATE("an out-of-memory exception names the requested and the free bytes", Where, test::OnGpu) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("an out-of-memory exception names the requested and the free bytes", Where, test::OnGpu) {
   const std::size_t bytes = propertiesOf(Where::device()).memoryBytes * 2;
   try {
     Buffer buffer(bytes, Where::device());
     FAIL("it was given");
   } catch (const OutOfMemory& error) {
     const std::string text = error.what();
-    CHECK(text.find(std::to_string(bytes) + " bytes were asked for") != std::string::npos);
-    CHECK(text.find("are free") != std::string::npos);
+    CHECK_CONTAINS(text, std::to_string(bytes) + " bytes were asked for");
+    CHECK_CONTAINS(text, "are free");
   }
   Buffer small(64, Where::device());  // the failure is forgotten
 }
@@ -199,9 +184,8 @@ TEST_CASE("the reason why the CPU has no bf16 names the missing instructions") {
     CHECK(why.empty());
 }
 
-TEST_CASE_TEMPLATE("a GPU's context has the given math mode, TF32 by default if the GPU has it", Where,
-                   test::OnGpu) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("a GPU's context has the given math mode, TF32 by default if the GPU has it", Where,
+             test::OnGpu) {
   const bool fast = propertiesOf(Where::device()).tensorFloat32;
   CHECK(Context(Where::device()).mathMode() == (fast ? MathMode::TensorFloat32 : MathMode::Float32));
   CHECK(Context(Where::device(), {.mathMode = MathMode::Float32}).mathMode() == MathMode::Float32);

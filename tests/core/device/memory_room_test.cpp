@@ -1,17 +1,12 @@
 #include "muster/core/device/memory_room.h"
 
-#include <doctest/doctest.h>
 #include <malloc.h>
 #include <unistd.h>
 
-#include <memory>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "tests/core/device/fake_root.h"
 #include "tests/support/child_process.h"
 #include "tests/support/skip.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 
@@ -94,10 +89,9 @@ TEST_CASE("the machine's memory and swap space are a limit, less what this proce
   CHECK(root.left() == (1 << 20) - page);  // a file backs the other page
   const auto text = thrown<OutOfMemory>(
       [&] { requireMemoryRoom(2e6, "a test takes", "less is enough", root.path().string()); });
-  CHECK_MESSAGE(
-      text.starts_with("a test takes 2.0 MB, but of the 1.0 MB that this process may use (the machine's "
-                       "memory and swap space) "),
-      text);
+  CHECK_MESSAGE(text.starts_with("a test takes 2.0 MB, but of the 1.0 MB that this process may use (the "
+                                 "machine's memory and swap space) "),
+                text);
   CHECK(text.ends_with(" MB are left; less is enough"));
   root.write("proc/self/cgroup", "0::/\n");
   root.write("sys/fs/cgroup/memory.max", "10000\n");
@@ -112,10 +106,8 @@ TEST_CASE("ulimit -v and -d are limits, less what this process has in memory") {
   const std::int64_t page = ::sysconf(_SC_PAGESIZE);
   const auto write = [&](const char* data, const char* addresses) {
     root.write("proc/self/limits",
-               fmt::format("Limit                     Soft Limit           Hard Limit           "
-                           "Units     \n"
-                           "Max file size             17                   unlimited            "
-                           "bytes     \n"
+               fmt::format("Limit                     Soft Limit           Hard Limit           Units     \n"
+                           "Max file size             17                   unlimited            bytes     \n"
                            "Max data size             {:<20} unlimited            bytes     \n"
                            "Max address space         {:<20} unlimited            bytes     \n",
                            data, addresses));

@@ -1,13 +1,8 @@
 #include "muster/core/eval/any_evaluation.h"
 
-#include <doctest/doctest.h>
-
-#include <cmath>
-
-#include "muster/core/base/error.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/nn/multi_layer_network.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

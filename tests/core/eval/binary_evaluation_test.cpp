@@ -1,11 +1,6 @@
 #include "muster/core/eval/binary_evaluation.h"
 
-#include <doctest/doctest.h>
-
-#include <cmath>
-
-#include "muster/core/base/error.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -98,7 +93,7 @@ TEST_CASE("one label is also given as classes, and others than 0 and 1 are refus
   classes.data<std::int64_t>()[2] = 2;
   CHECK_REFUSED(one.add(predictions, classes),
                 "evaluation: a label of example 2 is 2, and expected is 0 or 1");
-  CHECK_REFUSED(one.add(Tensor::of({std::nanf("")}, {1, 1}), Tensor::zeros({1, 1})),
+  CHECK_REFUSED(one.add(Tensor::of({test::kNan}, {1, 1}), Tensor::zeros({1, 1})),
                 "evaluation: a prediction for example 0 is NaN");
   CHECK(one == column);
   CHECK_THROWS_AS(one.merge(BinaryEvaluation(2)), InvalidArgument);

@@ -1,26 +1,14 @@
 #include "muster/core/eval/evaluation.h"
 
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <limits>
-#include <utility>
-
-#include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
 #include "muster/core/eval/non_finite_prediction.h"
-#include "tests/support/thrown.h"
+#include "tests/support/batch_of.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
 
 using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;  // (true class, predicted class)
-
-Tensor indices(std::initializer_list<std::int64_t> values) {
-  Tensor tensor = Tensor::empty({static_cast<std::int64_t>(values.size())}, DType::Int64);
-  std::copy(values.begin(), values.end(), tensor.data<std::int64_t>());
-  return tensor;
-}
 
 /// Predictions and labels that give each pair once.
 std::pair<Tensor, Tensor> examplesOf(const Pairs& pairs, std::int64_t classes) {
@@ -105,7 +93,7 @@ TEST_CASE("top-k accuracy counts ranks, and orders equal predictions by class") 
   //                        own class third      second               tied, first of two   tied, second of two
   const Tensor predictions =
       Tensor::of({.4f, .3f, .2f, .1f, .1f, .2f, .3f, .4f, .1f, .4f, .4f, .1f, .1f, .4f, .4f, .1f}, {4, 4});
-  e.add(predictions, indices({2, 2, 1, 2}));
+  e.add(predictions, test::integers({2, 2, 1, 2}));
   CHECK(e.accuracy() == 0.25);
   CHECK(e.topKAccuracy(2) == 0.75);
   CHECK(e.topKAccuracy(3) == 1);
@@ -145,12 +133,12 @@ TEST_CASE("an evaluation accepts one-hot labels, masks, and one prediction for t
   CHECK(oneHot.confusionMatrix() == std::vector<std::int64_t>{1, 0, 0, 0, 0, 0, 0, 1, 1});
 
   Evaluation masked(3);  // a masked example's label need not be valid
-  masked.add(predictions, indices({0, 99, 1}), Tensor::of({1, 0, 0.5f}, {3}));
+  masked.add(predictions, test::integers({0, 99, 1}), Tensor::of({1, 0, 0.5f}, {3}));
   CHECK(masked.confusionMatrix() == std::vector<std::int64_t>{1, 0, 0, 0, 0, 1, 0, 0, 0});
 
   Evaluation binary(2);
   const Tensor sigmoid = Tensor::of({0.2f, 0.5f, 0.6f, 0.9f}, {4, 1});
-  binary.add(sigmoid, indices({0, 1, 1, 0}));
+  binary.add(sigmoid, test::integers({0, 1, 1, 0}));
   CHECK(binary.confusionMatrix() == std::vector<std::int64_t>{1, 1, 1, 1});
   CHECK(binary.topKAccuracy(2) == 1);
   Evaluation column(2);
@@ -165,26 +153,27 @@ TEST_CASE("an invalid batch is refused, and none of its examples is counted") {
   const auto problem = [&](const Tensor& predictions, const Tensor& labels, const Tensor& mask = {}) {
     return test::thrown<InvalidArgument>([&] { e.add(predictions, labels, mask); });
   };
-  CHECK(problem(good, indices({0, 3})) == "evaluation: example 1 has label 3, but there are 3 classes");
-  CHECK(problem(good, indices({0, -1})) == "evaluation: example 1 has label -1, but there are 3 classes");
+  CHECK(problem(good, test::integers({0, 3})) ==
+        "evaluation: example 1 has label 3, but there are 3 classes");
+  CHECK(problem(good, test::integers({0, -1})) ==
+        "evaluation: example 1 has label -1, but there are 3 classes");
   CHECK(problem(good, Tensor::of({1, 0, 0, 0, 0, 0}, {2, 3})) ==
         "evaluation: the label of example 1 is not one-hot");
   CHECK(problem(good, Tensor::of({1, 0, 0, 1, 1, 0}, {2, 3})) ==
         "evaluation: the label of example 1 is not one-hot");
   CHECK(problem(good, Tensor::of({1, 0, 0, 0, .5f, .5f}, {2, 3})) ==
         "evaluation: the label of example 1 is not one-hot");
-  CHECK(problem(good, indices({0, 1, 2})) ==
+  CHECK(problem(good, test::integers({0, 1, 2})) ==
         "evaluation: expected int64 labels [2] or one-hot float32 labels [2, 3], got int64 [3] on cpu");
-  CHECK(problem(Tensor::zeros({2, 4}), indices({0, 1})) ==
+  CHECK(problem(Tensor::zeros({2, 4}), test::integers({0, 1})) ==
         "evaluation: expected float32 predictions [N, 3] or [N, T, 3], got float32 [2, 4] on cpu");
-  CHECK(problem(Tensor(), indices({})) ==
+  CHECK(problem(Tensor(), test::integers({})) ==
         "evaluation: expected float32 predictions [N, 3] or [N, T, 3], got an undefined tensor");
-  CHECK(problem(good, indices({0, 1}), Tensor::zeros({3})) ==
+  CHECK(problem(good, test::integers({0, 1}), Tensor::zeros({3})) ==
         "evaluation: expected a float32 mask [2], got float32 [3] on cpu");
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  CHECK(problem(Tensor::of({1, 0, 0, 0, nan, 0}, {2, 3}), indices({0, 1})) ==
+  CHECK(problem(Tensor::of({1, 0, 0, 0, test::kNan, 0}, {2, 3}), test::integers({0, 1})) ==
         "evaluation: a prediction for example 1 is NaN");
-  CHECK_THROWS_AS(e.add(Tensor::of({nan, 0, 0}, {1, 3}), indices({0})), NonFinitePrediction);
+  CHECK_THROWS_AS(e.add(Tensor::of({test::kNan, 0, 0}, {1, 3}), test::integers({0})), NonFinitePrediction);
   CHECK(e == before);
   CHECK_THROWS_AS(e.merge(Evaluation(4)), InvalidArgument);
   CHECK_THROWS_AS(Evaluation(1), InvalidArgument);
@@ -195,17 +184,17 @@ TEST_CASE("an invalid batch is refused, and none of its examples is counted") {
 TEST_CASE("the mean loss is computed from the true classes' probabilities") {
   Evaluation e(2);
   CHECK(e.loss() == 0);
-  e.add(Tensor::of({0.5f, 0.5f, 0.25f, 0.75f, 0, 1}, {3, 2}), indices({0, 0, 1}));
+  e.add(Tensor::of({0.5f, 0.5f, 0.25f, 0.75f, 0, 1}, {3, 2}), test::integers({0, 0, 1}));
   CHECK(e.loss() == doctest::Approx((std::log(2) + std::log(4)) / 3).epsilon(1e-11));
   Evaluation sigmoid(2);
-  sigmoid.add(Tensor::of({0.5f, 0.75f, 1}, {3, 1}), indices({0, 0, 1}));
+  sigmoid.add(Tensor::of({0.5f, 0.75f, 1}, {3, 1}), test::integers({0, 0, 1}));
   CHECK(sigmoid.loss() == e.loss());
   Evaluation surelyWrong(2);
-  surelyWrong.add(Tensor::of({0, 1}, {1, 2}), indices({0}));
+  surelyWrong.add(Tensor::of({0, 1}, {1, 2}), test::integers({0}));
   CHECK(surelyWrong.loss() ==
         doctest::Approx(-std::log(double{std::numeric_limits<float>::min()})).epsilon(1e-11));
   // One prediction that is no probability leaves no loss, whatever is added later.
-  surelyWrong.add(Tensor::of({-1, 1}, {1, 2}), indices({0}));
+  surelyWrong.add(Tensor::of({-1, 1}, {1, 2}), test::integers({0}));
   surelyWrong.merge(e);
   CHECK(std::isnan(surelyWrong.loss()));
   CHECK(surelyWrong.summary().starts_with("5 examples, 2 classes: accuracy 0.4000\n"));
@@ -277,9 +266,9 @@ confusion matrix (rows: true class, columns: predicted class)
   for (int i = 0; i < 100; ++i) wide.add(predictions, labels);
   const std::string text = wide.summary();
   CHECK(text.starts_with("100 examples, 12 classes: accuracy 1.0000, top-3 1.0000, loss 0.0000\n"));
-  CHECK(text.find("\n             0   1   2   3   4   5   6   7   8   9  10  11\n") != std::string::npos);
-  CHECK(text.find("\n        11   0   0   0   0   0   0   0   0   0   0   0 100\n") != std::string::npos);
-  CHECK(Evaluation(31).summary().find("not printed for 31 classes") != std::string::npos);
+  CHECK_CONTAINS(text, "\n             0   1   2   3   4   5   6   7   8   9  10  11\n");
+  CHECK_CONTAINS(text, "\n        11   0   0   0   0   0   0   0   0   0   0   0 100\n");
+  CHECK_CONTAINS(Evaluation(31).summary(), "not printed for 31 classes");
 }
 
 }  // namespace muster

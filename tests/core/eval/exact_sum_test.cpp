@@ -1,14 +1,7 @@
 #include "muster/core/eval/exact_sum.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

@@ -1,8 +1,8 @@
 #include "muster/core/eval/guess_remark.h"
 
-#include <doctest/doctest.h>
-
+#include "tests/support/batch_of.h"
 #include "tests/support/failure.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using doctest::Approx;
@@ -13,11 +13,8 @@ namespace {
 AnyEvaluation counted(std::int64_t right, std::int64_t wrong, std::int64_t others) {
   AnyEvaluation e(Task::Classification, 2);
   const auto add = [&](std::int64_t count, std::int64_t label, float second) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      Tensor labels = Tensor::zeros({1}, DType::Int64);
-      labels.data<std::int64_t>()[0] = label;
-      e.add(Tensor::of({1 - second, second}, {1, 2}), labels);
-    }
+    for (std::int64_t i = 0; i < count; ++i)
+      e.add(Tensor::of({1 - second, second}, {1, 2}), test::integers({label}));
   };
   add(right, 0, 0.25f);
   add(wrong, 0, 0.75f);
@@ -50,15 +47,13 @@ TEST_CASE("the interval of a share is Wilson's") {
 }
 
 TEST_CASE("a classification is compared with the commonest class, and few examples do not decide") {
-  CHECK(
-      guessRemark(counted(15, 3, 3)) ==
-      "the 21 held-out examples are predicted no better than by the commonest class often for all (accuracy "
-      "0.8571, and 0.8571): the inputs may not tell it, or the training was too short");
+  CHECK(guessRemark(counted(15, 3, 3)) ==
+        "the 21 held-out examples are predicted no better than by the commonest class often for all "
+        "(accuracy 0.8571, and 0.8571): the inputs may not tell it, or the training was too short");
   // One of 6 is right that the commonest class has wrong, and none the other way: 1 is not above sqrt(1).
   CHECK(guessRemark(counted(5, 0, 1)) ==
         "the 6 held-out examples are predicted hardly better than by the commonest class often for all "
-        "(accuracy "
-        "1.0000, and 0.8333): that may be chance");
+        "(accuracy 1.0000, and 0.8333): that may be chance");
   CHECK(guessRemark(counted(5, 0, 2)).empty());    // 2 above sqrt(2)
   CHECK(!guessRemark(counted(20, 3, 6)).empty());  // 6 - 3 is sqrt(6 + 3)
   CHECK(guessRemark(counted(20, 3, 7)).empty());   // 7 - 3 above sqrt(10)
@@ -75,15 +70,13 @@ TEST_CASE("a regression is compared with the mean, and few examples do not decid
   CHECK(guessRemark(regressed(rising, rising)).empty());
   CHECK(guessRemark(regressed(rising, Tensor::of({5, 4, 3, 2, 1}, {5, 1}))) ==
         "the 5 held-out examples are predicted no better than by the mean of price (R2 -3.0000): the inputs "
-        "may "
-        "not tell it, or the training was too short");
+        "may not tell it, or the training was too short");
 }
 
 TEST_CASE("few examples have their interval beside them") {
-  CHECK(
-      intervalText(counted(4, 0, 1), true) ==
-      " (95 % interval of the accuracy: 0.57 to 1.00; they chose the best epoch, too, so new examples may do "
-      "worse)");
+  CHECK(intervalText(counted(4, 0, 1), true) ==
+        " (95 % interval of the accuracy: 0.57 to 1.00; they chose the best epoch, too, so new examples may "
+        "do worse)");
   CHECK(intervalText(counted(4, 0, 1), false) == " (95 % interval of the accuracy: 0.57 to 1.00)");
   CHECK(intervalText(AnyEvaluation(Task::Labels, 2), true).empty());
 }

@@ -1,13 +1,7 @@
 #include "muster/core/eval/regression_evaluation.h"
 
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <limits>
-
-#include "muster/core/base/error.h"
 #include "muster/core/eval/non_finite_prediction.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -88,11 +82,10 @@ TEST_CASE("equal labels, and none") {
 
 TEST_CASE("what a regression cannot be evaluated on is refused, and nothing is added") {
   RegressionEvaluation e = whole();
-  const float nan = std::numeric_limits<float>::quiet_NaN();
   CHECK(thrown<NonFinitePrediction>([&] {  // the model is at fault, and below the labels
-          e.add(Tensor::of({1, 2, 3, nan}, {2, 2}), Tensor::zeros({2, 2}));
+          e.add(Tensor::of({1, 2, 3, test::kNan}, {2, 2}), Tensor::zeros({2, 2}));
         }) == "evaluation: a prediction for example 1 is NaN");
-  CHECK_REFUSED(e.add(Tensor::zeros({1, 2}), Tensor::of({1, nan}, {1, 2})),
+  CHECK_REFUSED(e.add(Tensor::zeros({1, 2}), Tensor::of({1, test::kNan}, {1, 2})),
                 "evaluation: a label of example 0 is NaN");
   CHECK_REFUSED(e.add(Tensor::zeros({1, 2, 2}), Tensor::of({1, 2, 3, -HUGE_VALF}, {1, 2, 2})),
                 "evaluation: a label of example 0, step 1 is infinite");

@@ -1,17 +1,14 @@
 #include "muster/core/io/atomic_file.h"
 
-#include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <csignal>
 
-#include "muster/core/base/error.h"
 #include "tests/support/child_process.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

@@ -1,13 +1,8 @@
 #include "muster/core/io/checkpoint_files.h"
 
-#include <doctest/doctest.h>
-
-#include <filesystem>
-
-#include "muster/core/base/error.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

@@ -1,11 +1,5 @@
-#include <doctest/doctest.h>
-
-#include <limits>
-#include <string>
-
-#include "muster/core/base/error.h"
 #include "muster/core/nn/multi_layer_network.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -113,8 +107,7 @@ TEST_CASE("mistakes in a configuration are reported with their path") {
             .starts_with("sede: there is no such field; the nearest is seed, of format, "));
   CHECK(problemOf(with(R"("l2": "much", )")) == "l2: expected a number, found the string \"much\"");
   CHECK(problemOf(with(R"("updater": {"type": "sgdd"}, )")).starts_with("updater: "));
-  CHECK(problemOf(with(R"("updater": {"type": "sgdd"}, )")).find("there is no type \"sgdd\"") !=
-        std::string::npos);
+  CHECK_CONTAINS(problemOf(with(R"("updater": {"type": "sgdd"}, )")), "there is no type \"sgdd\"");
   CHECK(problemOf(with("", R"([{"type": "flatten"}, {"type": "conv3d"}])"))
             .starts_with("layers[1]: layer: there is no type \"conv3d\"; there are "));
   CHECK(problemOf(with("", R"([{"units": 3}])")) == "layers[0].type: is missing");

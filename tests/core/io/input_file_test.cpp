@@ -1,13 +1,9 @@
 #include "muster/core/io/input_file.h"
 
-#include <doctest/doctest.h>
 #include <sys/stat.h>
 
-#include <string>
-
-#include "muster/core/base/error.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 

@@ -1,17 +1,9 @@
 #include "muster/core/io/json_fields.h"
 
-#include <doctest/doctest.h>
-
-#include <array>
 #include <bit>
-#include <cmath>
-#include <limits>
-#include <string>
-#include <vector>
 
-#include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 
@@ -238,9 +230,8 @@ TEST_CASE("text that is not JSON is refused with line and column") {
   CHECK(problemOf("").starts_with("not valid JSON at line 1, column 1: "));
   CHECK(problemOf("{\n  \"count\": 1,\n  oops\n}").starts_with("not valid JSON at line 3, column 3: "));
   CHECK(problemOf("{} {}").starts_with("not valid JSON at line 1, column 4: "));
-  CHECK(problemOf(R"({"count": 1, "count": 2})").find("the key \"count\" is given twice") !=
-        std::string::npos);
-  CHECK(problemOf(R"({"rate": 1e999})").find("1e999 does not fit a double") != std::string::npos);
+  CHECK_CONTAINS(problemOf(R"({"count": 1, "count": 2})"), "the key \"count\" is given twice");
+  CHECK_CONTAINS(problemOf(R"({"rate": 1e999})"), "1e999 does not fit a double");
   CHECK(problemOf("[1]") == "expected a JSON object, found [1]");
   CHECK(problemOf("{\"name\": \"\xFF\"}").starts_with("not valid JSON at line 1"));
   CHECK(problemOf(std::string(100000, '[')).starts_with("not valid JSON at line 1"));
@@ -250,7 +241,7 @@ TEST_CASE("JSON files are indented to be read by people") {
   JsonWriter writer;
   writer.put("name", "run");
   writer.put("scores", std::vector<double>(30, 0.25));
-  writer.put("broken", std::numeric_limits<double>::quiet_NaN());
+  writer.put("broken", test::kNan);
   writer.group("plan", [](JsonWriter& plan) {
     plan.put("workers", 2);
     plan.put("share", 1.0);

@@ -1,26 +1,18 @@
 #include "muster/core/io/model_file.h"
 #include "muster/core/nn/multi_layer_network.h"
 
-#include <doctest/doctest.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <fstream>
-#include <functional>
-#include <limits>
-#include <set>
-#include <vector>
 
-#include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
 #include "muster/core/io/safetensors.h"
+#include "tests/core/nn/batches.h"
 #include "tests/support/child_process.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -39,17 +31,7 @@ MultiLayerConfiguration smallConvnet(std::int64_t units = 4,
 }
 
 test::ListIterator randomData() {
-  const RandomStream random(3, "model file test");
-  std::vector<Batch> batches(3);
-  std::uint64_t index = 0;
-  for (auto& batch : batches) {
-    Tensor& features = Batch::ensure(batch.features, "features", {8, 1, 6, 6});
-    for (float& value : features.span<float>()) value = static_cast<float>(random.normal(index++));
-    Tensor& labels = Batch::ensure(batch.labels, "labels", {8}, DType::Int64);
-    for (auto& label : labels.span<std::int64_t>())
-      label = static_cast<std::int64_t>(random.below(index++, 3));
-  }
-  return test::ListIterator(std::move(batches));
+  return test::ListIterator(test::classBatches({1, 6, 6}, 8, 3, 3));
 }
 
 std::unique_ptr<MultiLayerNetwork> trained(MultiLayerConfiguration configuration, std::int64_t epochs = 2) {
@@ -241,18 +223,16 @@ TEST_CASE("Python reads the file with its standard library alone") {
 TEST_CASE("a layer's field must not have a name that the file format reserves") {
   CHECK_REFUSED(Layer::registerType<WithFrozen>(),
                 "layer test-with-frozen: the field name frozen is reserved by model files");
-  CHECK(thrown<InvalidArgument>([] {
-          Layer::registry().make("test-with-frozen");
-        }).find("there is no type") != std::string::npos);
+  CHECK_CONTAINS(thrown<InvalidArgument>([] { Layer::registry().make("test-with-frozen"); }),
+                 "there is no type");
 }
 
 TEST_CASE("a user-defined updater is saved, and loaded once it is registered") {
   TemporaryDirectory directory;
   const auto network = trained(smallConvnet(4, HeavyBall{.learningRate = 0.05, .momentum = 0.75}));
   network->save(directory / "m.safetensors");
-  CHECK(thrown<FileError>([&] {
-          MultiLayerNetwork::load(directory / "m.safetensors");
-        }).find("updater: there is no type \"test-heavy-ball\"") != std::string::npos);
+  CHECK_CONTAINS(thrown<FileError>([&] { MultiLayerNetwork::load(directory / "m.safetensors"); }),
+                 "updater: there is no type \"test-heavy-ball\"");
   Updater::registerType<HeavyBall>();
   Updater::registerType<HeavyBall>();
   const auto again = MultiLayerNetwork::load(directory / "m.safetensors");
@@ -364,9 +344,9 @@ TEST_CASE("a damaged configuration is refused by every reader, and files of earl
   char& digit = damaged[damaged.find_first_of("0123456789", seed)];
   digit = digit == '9' ? '8' : static_cast<char>(digit + 1);
   test::writeFile(path, damaged);
-  const std::string problem = path.string() +
-                              ": its header (configuration, notes, names of tensors) is damaged: the "
-                              "checksum does not match";
+  const std::string problem =
+      path.string() +
+      ": its header (configuration, notes, names of tensors) is damaged: the checksum does not match";
   for (const auto& read : std::vector<std::function<void()>>{
            [&] { checkModelFile(path); }, [&] { readModelNotes(path); },
            [&] { MultiLayerNetwork::load(path); }, [&] { loadState(*network, path); }})
@@ -393,9 +373,9 @@ TEST_CASE("a file that describes more than it holds is refused before memory is 
   eraseChecksums(file);
   file.metadata["configuration"] = smallConvnet(std::int64_t{1} << 50).toJson();
   writeSafetensors(path, file);
-  const std::string problem = path.string() +
-                              ": tensor \"dense1.weight\" is float32 [4, 8], but the network has "
-                              "float32 [1125899906842624, 8]";
+  const std::string problem =
+      path.string() +
+      ": tensor \"dense1.weight\" is float32 [4, 8], but the network has float32 [1125899906842624, 8]";
   CHECK(thrown<FileError>([&] { MultiLayerNetwork::load(path); }) == problem);
   MultiLayerConfiguration open = smallConvnet(std::int64_t{1} << 50);
   open.inputShape = {};
@@ -500,9 +480,8 @@ TEST_CASE("loadState refuses another architecture and leaves the network as it w
   CHECK(problem(other).ends_with("layer 2 has type \"dense\" there, and \"flatten\" here"));
   auto shorter = smallConvnet();
   shorter.layers.erase(shorter.layers.begin() + 2);
-  CHECK(problem(shorter).find("its network has 4 layers, this one 3") != std::string::npos);
-  CHECK(problem(smallConvnet(4, Adam{})).find("tensor \"updater.firstMoment.conv1.weight\" is missing") !=
-        std::string::npos);
+  CHECK_CONTAINS(problem(shorter), "its network has 4 layers, this one 3");
+  CHECK_CONTAINS(problem(smallConvnet(4, Adam{})), "tensor \"updater.firstMoment.conv1.weight\" is missing");
 }
 
 }  // namespace muster

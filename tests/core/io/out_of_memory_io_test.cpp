@@ -1,23 +1,18 @@
 // Memory runs out at the k-th allocation, for all k, while a model is saved or loaded, or trains with
 // checkpoints.
-#include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <array>
-#include <cstring>
-#include <optional>
-#include <string>
-
-#include "muster/core/base/error.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/weights.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/nn/multi_layer_network.h"
+#include "tests/core/nn/batches.h"
 #include "tests/support/allocations.h"
 #include "tests/support/environment.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/test.h"
 #include "tests/support/whole.h"
 
 using namespace muster;
@@ -38,17 +33,6 @@ std::unique_ptr<MultiLayerNetwork> network(std::uint64_t seed) {
       .layers = {Conv2d{.outChannels = 2, .kernel = {3, 3}}, BatchNorm{}, Output{.classes = 3}}});
   made->init();
   return made;
-}
-
-ListIterator smallData() {
-  std::vector<Batch> batches(2);
-  for (std::size_t b = 0; b < batches.size(); ++b) {
-    auto features = Batch::ensure(batches[b].features, "features", {4, 1, 6, 6}).span<float>();
-    for (std::size_t i = 0; i < features.size(); ++i) features[i] = static_cast<float>((i * 7 + b) % 11) - 5;
-    auto labels = Batch::ensure(batches[b].labels, "labels", {4}, DType::Int64).span<std::int64_t>();
-    for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int64_t>((i + b) % 3);
-  }
-  return ListIterator(std::move(batches));
 }
 
 std::string shortageIn(std::string_view call, const std::filesystem::path& file) {
@@ -149,7 +133,7 @@ TEST_CASE("other calls that read or write model files and weights name the file 
 
 TEST_CASE("a training that runs out of memory writes only whole checkpoints") {
   const auto train = [](Network& model, const std::filesystem::path& directory) {
-    auto data = smallData();
+    ListIterator data(classBatches({1, 6, 6}, 4, 3, 2));
     model.setListeners({std::make_shared<CheckpointListener>(
         CheckpointOptions{.directory = directory, .everyIterations = 1, .keepLast = 1})});
     model.fit(data);

@@ -1,18 +1,14 @@
 #include "muster/core/io/output_path.h"
 
-#include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <fstream>
-#include <functional>
 
-#include "muster/core/base/error.h"
 #include "tests/support/child_process.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 

@@ -1,20 +1,13 @@
 #include "muster/core/io/picture.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
-#include <string>
-#include <vector>
 
-#include "muster/core/base/error.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/png.h"
 #include "tests/support/raw_png.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 

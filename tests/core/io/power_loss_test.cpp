@@ -3,27 +3,20 @@
 // may then hold. A disk only guarantees synchronised data: of a file's bytes without fsync() any part may be
 // on the disk, and of a directory's changes since its last fsync() any subset, also out of order.
 #include <dlfcn.h>
-#include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdarg>
 #include <fstream>
-#include <map>
-#include <mutex>
-#include <optional>
-#include <set>
-#include <vector>
 
-#include "muster/core/base/error.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/io/checkpoint_files.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using namespace muster::test;

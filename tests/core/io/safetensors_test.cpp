@@ -1,17 +1,11 @@
 #include "muster/core/io/safetensors.h"
 
-#include <doctest/doctest.h>
-
 #include <fmt/format.h>
 
-#include <cmath>
-#include <cstring>
 #include <numeric>
-#include <vector>
 
-#include "muster/core/base/error.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -154,13 +148,11 @@ TEST_CASE("broken files are refused, and the error says what is wrong") {
   CHECK(problemOf("\x08\x07\x12\x04muster") == "is not a safetensors file, but probably an ONNX model");
   CHECK(problemOf(std::string("\x80\x02\0\0\0\0\0\0{}", 10)) ==  // begins like a pickle
         "is not a whole safetensors file: its header of 640 bytes does not fit a file of 10 bytes");
-  CHECK(problemOf(std::string(16, '\xFF')).find("its header of 18446744073709551615 bytes") !=
-        std::string::npos);
+  CHECK_CONTAINS(problemOf(std::string(16, '\xFF')), "its header of 18446744073709551615 bytes");
   CHECK(problemOf(fileOf("{\"w\":", "")).starts_with("the header is not valid JSON at line 1, column "));
   CHECK(problemOf(fileOf("[]", "")) == "the header is not a JSON object but []");
   CHECK(problemOf(fileOf("{\"w\":3}", "")) == "tensor \"w\": expected an object, found 3");
-  CHECK(problemOf(fileOf("{\"w\":{},\"w\":{}}", "")).find("the key \"w\" is given twice") !=
-        std::string::npos);
+  CHECK_CONTAINS(problemOf(fileOf("{\"w\":{},\"w\":{}}", "")), "the key \"w\" is given twice");
   CHECK(problemOf(fileOf("{\"__metadata__\":{\"a\":1}}", "")) == "__metadata__ \"a\" is not a string but 1");
   CHECK(problemOf(fileOf("{\"__metadata__\":[]}", "")) == "__metadata__ is not an object of strings but []");
   CHECK(problemOf(fileOf(tensor("w", "\"dtype\":\"I16\",\"shape\":[2],\"data_offsets\":[0,4]"), four)) ==
@@ -191,8 +183,8 @@ TEST_CASE("broken files are refused, and the error says what is wrong") {
   CHECK(problemOf(fileOf(f32("[1]", "[4,8]"), eight)) ==
         "tensor \"w\": there is a gap of 4 bytes before its data");
   CHECK(problemOf(fileOf(f32("[1]", "[0,4]"), eight)) == "it has 4 bytes after the last tensor");
-  CHECK(problemOf(fileOf("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
-                         "\"b\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[2,6]}}",
+  CHECK(problemOf(fileOf("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":"
+                         "\"U8\",\"shape\":[4],\"data_offsets\":[2,6]}}",
                          eight)) == "tensor \"b\": its data begin at byte 2, inside those of another tensor");
 }
 
@@ -241,7 +233,7 @@ TEST_CASE("contents that the format cannot hold are refused") {
   CHECK(problem(twice) == "safetensors: there are two tensors called \"w\"");
   CHECK(problem(reserved) == "safetensors: a tensor cannot be called __metadata__");
   CHECK(problem(undefined) == "safetensors: \"w\" is an undefined tensor, which cannot be written");
-  CHECK(problem(blocked).find("in channels-last, which cannot be written") != std::string::npos);
+  CHECK_CONTAINS(problem(blocked), "in channels-last, which cannot be written");
   CHECK(directory.names().empty());
 }
 

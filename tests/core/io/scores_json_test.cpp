@@ -1,11 +1,11 @@
 #include "muster/core/io/scores_json.h"
 
-#include <doctest/doctest.h>
-
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 
 #include "muster/core/io/json_value.h"
+#include "tests/support/batch_of.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -18,10 +18,9 @@ double number(const boost::json::value& in, const char* name) {
 
 TEST_CASE("a classification's scores have means, classes by name and the confusion matrix") {
   AnyEvaluation e(Task::Classification, 2);
-  Tensor labels = Tensor::zeros({4}, DType::Int64);
-  labels.data<std::int64_t>()[3] = 1;
   // Three cats, one of them taken for a dog, and a dog.
-  e.add(Tensor::of({0.75f, 0.25f, 0.75f, 0.25f, 0.25f, 0.75f, 0.25f, 0.75f}, {4, 2}), labels);
+  e.add(Tensor::of({0.75f, 0.25f, 0.75f, 0.25f, 0.25f, 0.75f, 0.25f, 0.75f}, {4, 2}),
+        test::integers({0, 0, 0, 1}));
   e.describe({.classes = {"cat", "dog"}});
   const auto json = parseJson(scoresJson(e));
   CHECK(json.at("task") == "classification");

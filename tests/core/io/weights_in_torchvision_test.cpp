@@ -1,15 +1,11 @@
-#include <doctest/doctest.h>
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
 
 #include "muster/core/io/safetensors.h"
 #include "muster/core/io/weights.h"
 #include "muster/core/nn/models/resnet18.h"
 #include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/test.h"
 
 // ResNet-18's weights from torchvision's own file and back.
 

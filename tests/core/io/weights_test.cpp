@@ -1,17 +1,14 @@
 #include "muster/core/io/weights.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-
 #include "muster/core/base/random.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/core/nn/models/resnet18.h"
 #include "muster/core/nn/multi_layer_network.h"
+#include "tests/support/reference_ops.h"
+#include "tests/support/shapes2d.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -67,33 +64,18 @@ bool same(const Tensor& a, const Tensor& b) {
 }
 
 /// Output of PyTorch's modules in evaluation mode for one image [1, 4, 4], in float64.
-std::vector<double> outputInTorch(const Safetensors& file, const Tensor& image) {
-  const auto at = [&](const char* name, std::int64_t i) { return double{file.find(name)->data<float>()[i]}; };
-  std::vector<double> normed;
-  for (std::int64_t c = 0; c < 2; ++c)
-    for (std::int64_t y = 0; y < 4; ++y)
-      for (std::int64_t x = 0; x < 4; ++x) {
-        double sum = at("features.0.bias", c);
-        for (std::int64_t i = 0; i < 3; ++i)
-          for (std::int64_t j = 0; j < 3; ++j)
-            if (const auto row = y + i - 1, column = x + j - 1;
-                row >= 0 && row < 4 && column >= 0 && column < 4)
-              sum +=
-                  at("features.0.weight", c * 9 + i * 3 + j) * double{image.data<float>()[row * 4 + column]};
-        normed.push_back((sum - at("features.1.running_mean", c)) /
-                             std::sqrt(at("features.1.running_var", c) + 1e-5) * at("features.1.weight", c) +
-                         at("features.1.bias", c));
-      }
-  std::vector<double> logits(3);
-  double total = 0;
-  for (std::int64_t k = 0; k < 3; ++k) {
-    logits[k] = at("classifier.bias", k);
-    for (std::int64_t i = 0; i < 32; ++i) logits[k] += at("classifier.weight", k * 32 + i) * normed[i];
-  }
-  const double most = *std::ranges::max_element(logits);
-  for (double& logit : logits) total += logit = std::exp(logit - most);
-  for (double& logit : logits) logit /= total;
-  return logits;
+test::Array outputInTorch(const Safetensors& file, const Tensor& image) {
+  namespace reference = test::reference;
+  const auto at = [&](const char* name) { return test::toArray(*file.find(name)); };
+  const auto shape = test::conv({1, 1, 4, 4}, 2, {.kernel = 3, .padding = 1});
+  auto normed = reference::batchNorm(
+      {.input = shape.output(), .epsilon = 1e-5},
+      reference::conv2d(shape, test::toArray(image), at("features.0.weight"), at("features.0.bias")),
+      at("features.1.running_mean"), at("features.1.running_var"), at("features.1.weight"),
+      at("features.1.bias"));
+  const test::Array flat({1, 32}, std::move(normed.values));
+  return reference::activation(Activation::Softmax,
+                               reference::dense(flat, at("classifier.weight"), at("classifier.bias")));
 }
 
 TEST_CASE("a network with PyTorch's weights computes the same as PyTorch's modules") {
@@ -109,8 +91,7 @@ TEST_CASE("a network with PyTorch's weights computes the same as PyTorch's modul
   const auto expected = outputInTorch(file, image);
   const Tensor output = loaded.network.output(image);
   // Some 60 roundings of terms below 100 in the logits, whose error is that of the probabilities, relatively.
-  for (std::int64_t k = 0; k < 3; ++k)
-    CHECK(std::abs(output.data<float>()[k] - expected[k]) <= 60 * 100 * 0x1p-24);
+  CHECK(test::maxDifference(output, expected) <= 60 * 100 * 0x1p-24);
 
   saveWeights(loaded.network, back, namesInTorch());
   const Safetensors written = readSafetensors(back);
@@ -222,9 +203,8 @@ TEST_CASE("an ignored tensor of a type that cannot be read is ignored, others ar
   std::string length(8, '\0');
   length[0] = static_cast<char>(header.size());
   test::writeFile(path, length + header + std::string("\x40\xC0\x00\x3C\x01", 5));
-  CHECK(thrown<FileError>([&] {
-          loadWeights(network, path);
-        }).find("it has what the network has not: d.mask (BOOL)") != std::string::npos);
+  CHECK_CONTAINS(thrown<FileError>([&] { loadWeights(network, path); }),
+                 "it has what the network has not: d.mask (BOOL)");
   loadWeights(network, path, {.ignore = {"d.mask"}});
   CHECK(network.output(Tensor::of({2}, {1, 1})).data<float>()[0] == -5);  // -3 * 2 + 1
 }
@@ -258,11 +238,10 @@ TEST_CASE("a new head keeps its weights, and every tensor that does not fit is r
   }
   writeSafetensors(path, file);
   Small tuned, untouched;
-  CHECK(
-      thrown<FileError>([&] { loadWeights(tuned.network, path, namesInTorch()); })
-          .ends_with("does not fit: it lacks: classifier.bias; it has what the network has not: "
-                     "classifier.offset; it has other tensors: classifier.weight is float32 [5, 32] on cpu, "
-                     "here float32 [3, 32] on cpu"));
+  CHECK(thrown<FileError>([&] { loadWeights(tuned.network, path, namesInTorch()); })
+            .ends_with("does not fit: it lacks: classifier.bias; it has what the network has not: "
+                       "classifier.offset; it has other tensors: classifier.weight is float32 [5, 32] on "
+                       "cpu, here float32 [3, 32] on cpu"));
   CHECK(same(valuesOf(tuned.network, "conv.weight"), valuesOf(untouched.network, "conv.weight")));
 
   auto options = namesInTorch();

@@ -1,14 +1,11 @@
 #include "muster/core/listeners/checkpoint_listener.h"
 
-#include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <thread>
 
-#include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/nn/multi_layer_network.h"
@@ -17,7 +14,7 @@
 #include "tests/support/log_lines.h"
 #include "tests/support/small_examples.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -36,10 +33,6 @@ void endEpochs(CheckpointListener& listener, Trainer& trainer, std::int64_t firs
   }
 }
 
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 Monitored own(MonitorMode mode, std::function<double(Trainer&)> measure) {
   return {.monitor = Monitor::Own, .mode = mode, .measure = std::move(measure)};
 }
@@ -49,13 +42,6 @@ Monitored byEpoch(MonitorMode mode, std::vector<double> values) {
   return own(mode, [values = std::move(values)](Trainer& of) {
     return values.at(static_cast<std::size_t>(of.model().epoch() - 1));
   });
-}
-
-Names namesIn(const std::filesystem::path& directory) {
-  Names names;
-  for (const auto& entry : std::filesystem::directory_iterator(directory))
-    names.insert(entry.path().filename());
-  return names;
 }
 
 /// A network in training, and a directory for its checkpoints.
@@ -99,8 +85,8 @@ TEST_CASE_FIXTURE(
   listener.onFitStart({.trainer = trainer});
   endEpochs(listener, trainer, 0, 8);  // saves after 2, 4, 6 and 8 epochs
   listener.onFitEnd(trainer);          // waits for the last file
-  CHECK(namesIn(place) == Names{"other.txt", "run-epoch-0001.safetensors", "run-epoch-0006.safetensors",
-                                "run-epoch-0008.safetensors"});
+  CHECK(test::namesIn(place) == Names{"other.txt", "run-epoch-0001.safetensors", "run-epoch-0006.safetensors",
+                                      "run-epoch-0008.safetensors"});
   CHECK(listener.files().size() == 2);
   const auto loaded = MultiLayerNetwork::load(listener.files().back());
   CHECK(loaded->epoch() == 8);
@@ -113,12 +99,10 @@ TEST_CASE_FIXTURE(
   CheckpointListener first({.directory = directory.path()}), second({.directory = directory.path()});
   start(first);
   const auto refused = refusal(second);
-  CHECK_MESSAGE(holds(refused, directory.path().string() + ": another training of this process writes"),
-                refused);
+  CHECK_CONTAINS(refused, directory.path().string() + ": another training of this process writes");
   const auto child = test::inChild([&] { return refusal(second); });
-  CHECK_MESSAGE(holds(child, fmt::format("{}: process {} writes checkpoints into this directory; ",
-                                         directory.path().string(), ::getpid())),
-                child);
+  CHECK_CONTAINS(child, fmt::format("{}: process {} writes checkpoints into this directory; ",
+                                    directory.path().string(), ::getpid()));
   CheckpointListener otherName({.directory = directory.path(), .baseName = "other"});
   start(otherName);
   otherName.onFitEnd(trainer);
@@ -160,7 +144,7 @@ TEST_CASE_FIXTURE(
   CHECK(refusal(options(false)) == "");  // the node that wrote them has committed one round more
   network.setCounters(0, 0);
   for (const bool exclusive : {true, false}) {
-    CHECK(holds(refusal(options(exclusive)), ": holds checkpoints of an earlier training, up to "));
+    CHECK_CONTAINS(refusal(options(exclusive)), ": holds checkpoints of an earlier training, up to ");
     auto resumed = options(exclusive);
     resumed.resumed = true;
     CHECK(refusal(resumed) == "");
@@ -188,15 +172,15 @@ TEST_CASE_FIXTURE(Training, "a new training does not begin beside the best check
   };
   const auto refused = directory.path().string() +
                        ": holds checkpoint-best.safetensors, the best state of an earlier training";
-  CHECK(holds(start().first, refused));
+  CHECK_CONTAINS(start().first, refused);
   first.onFitStart({.trainer = trainer});  // its own
   first.onFitEnd(trainer);
   options.exclusive = false;  // a node that replaces the one that wrote the file
   CHECK(start() == std::pair(std::string(), std::optional(1.0)));
   network.setCounters(0, 0);
-  CHECK(holds(start().first, refused));
+  CHECK_CONTAINS(start().first, refused);
   options.best.reset();  // a later resume could take the file for this training's
-  CHECK(holds(start().first, refused));
+  CHECK_CONTAINS(start().first, refused);
 }
 
 TEST_CASE_FIXTURE(Training,
@@ -223,15 +207,14 @@ TEST_CASE_FIXTURE(Training,
   loadState(network, newest);
   CheckpointListener behind(options);
   const auto told = refusal(behind);
-  CHECK_MESSAGE(holds(told,
-                      "holds checkpoint-epoch-0003.safetensors, which is newer than "
-                      "checkpoint-epoch-0002.safetensors, from which the training is to continue; "),
-                told);
+  CHECK_CONTAINS(told,
+                 "holds checkpoint-epoch-0003.safetensors, which is newer than "
+                 "checkpoint-epoch-0002.safetensors, from which the training is to continue; ");
 
   loadState(network, at({.epoch = 3}));
   network.setCounters(0, 0);  // a new training, with the values of a file
   CheckpointListener anew(options);
-  CHECK(holds(refusal(anew), "holds checkpoints of an earlier training, up to "));
+  CHECK_CONTAINS(refusal(anew), "holds checkpoints of an earlier training, up to ");
 }
 
 TEST_CASE("the node that replaces a lost one goes on beside its checkpoints, also in the first round") {
@@ -256,7 +239,7 @@ TEST_CASE("the node that replaces a lost one goes on beside its checkpoints, als
   successor.onFitEnd(second);
   CheckpointListener ofAnother(options);
   const auto refusal = test::thrown<FileError>([&] { ofAnother.onFitStart({.trainer = second}); });
-  CHECK_MESSAGE(holds(refusal, "holds checkpoints of an earlier training"), refusal);
+  CHECK_CONTAINS(refusal, "holds checkpoints of an earlier training");
 }
 
 TEST_CASE_FIXTURE(Training, "a checkpoint that could not be removed remains one of its training") {
@@ -270,7 +253,7 @@ TEST_CASE_FIXTURE(Training, "a checkpoint that could not be removed remains one 
     const test::LogLines log;
     train(listener, 1, 1);
     REQUIRE(log.all().size() == 1);
-    CHECK(holds(log.all()[0], first.string() + ": an old checkpoint cannot be removed: "));
+    CHECK_CONTAINS(log.all()[0], first.string() + ": an old checkpoint cannot be removed: ");
   }
   std::filesystem::remove_all(first);
   std::filesystem::rename(directory / "aside", first);
@@ -404,17 +387,14 @@ TEST_CASE("a checkpoint holds other listeners' state of the same epoch, in any o
 }
 
 TEST_CASE("invalid rules of which checkpoints to keep are refused by name") {
-  const auto problem = [](const CheckpointOptions& options) {
-    return test::thrown<InvalidArgument>([&] { CheckpointListener listener(options); });
-  };
-  CHECK(problem({.keepLast = 1, .keepEveryEpochs = -1}) ==
-        "checkpoint listener: keepEveryEpochs cannot be negative, got -1");
-  CHECK(problem({.keepEveryEpochs = 2}) ==
-        "checkpoint listener: keepEveryEpochs 2 has no effect with keepLast 0, which keeps all");
-  CHECK(
-      problem({.best = Monitored{.monitor = Monitor::Own}}) ==
-      "checkpoint listener: mode must be given, Min or Max: whether a smaller or a larger monitored value is "
-      "better");
+  CHECK_REFUSED(CheckpointListener({.keepLast = 1, .keepEveryEpochs = -1}),
+                "checkpoint listener: keepEveryEpochs cannot be negative, got -1");
+  CHECK_REFUSED(CheckpointListener({.keepEveryEpochs = 2}),
+                "checkpoint listener: keepEveryEpochs 2 has no effect with keepLast 0, which keeps all");
+  CHECK_REFUSED(
+      CheckpointListener({.best = Monitored{.monitor = Monitor::Own}}),
+      "checkpoint listener: mode must be given, Min or Max: whether a smaller or a larger monitored value "
+      "is better");
 }
 
 TEST_CASE_FIXTURE(Training, "all checkpoints are kept by default, in a directory that the listener creates") {
@@ -474,10 +454,9 @@ void merge(CheckpointListener& listener, Trainer& trainer, std::int64_t first, s
 
 }  // namespace
 
-TEST_CASE_FIXTURE(
-    Training,
-    "a checkpoint listener saves within an epoch, by iterations or by the clock, and when a training is "
-    "stopped") {
+TEST_CASE_FIXTURE(Training,
+                  "a checkpoint listener saves within an epoch, by iterations or by the clock, and when a "
+                  "training is stopped") {
   trainer.state = {{"some", Tensor::zeros({3})}};
   auto now = CheckpointListener::Clock::time_point();
   const auto filesOf = [&](CheckpointOptions options, auto train) {
@@ -584,7 +563,7 @@ TEST_CASE(
       const test::LogLines log;
       CHECK(newestCheckpoint(directory.path()) == at(3));
       REQUIRE(log.all().size() == 1);
-      CHECK(holds(log.all()[0], at(4).string() + ": cannot be read: it is "));
+      CHECK_CONTAINS(log.all()[0], at(4).string() + ": cannot be read: it is ");
     }
 
     CheckpointOptions options{.directory = directory.path(), .keepLast = 1, .resumed = true};
@@ -609,34 +588,22 @@ TEST_CASE(
   }
 }
 
-namespace {
-
-/// What a process has left that was killed after its third checkpoint, and the trainer that continues it.
-struct KilledTraining : Training {
-  KilledTraining() {
-    for (int epoch = 1; epoch <= 3; ++epoch) network.save(at({.epoch = epoch}));
+TEST_CASE("a resumed training removes a killed process's part of a file, and checkpoints that are too many") {
+  for (const bool trains : {true, false}) {
+    CAPTURE(trains);
+    Training training;
+    auto& [directory, network, trainer] = training;
+    for (int epoch = 1; epoch <= 3; ++epoch) network.save(training.at({.epoch = epoch}));
+    test::writeFile(directory / ".checkpoint-epoch-0004.safetensors.99.0.tmp", "part");
+    CheckpointListener listener({.directory = directory.path(), .keepLast = 2, .resumed = true});
+    training.start(listener);
+    CHECK(directory.names().size() == 4);  // one too many, and the lock
+    if (trains) endEpochs(listener, trainer, 3, 3);
+    listener.onFitEnd(trainer);
+    CHECK(directory.names() ==
+          (trains ? Names{"checkpoint-epoch-0003.safetensors", "checkpoint-epoch-0004.safetensors"}
+                  : Names{"checkpoint-epoch-0002.safetensors", "checkpoint-epoch-0003.safetensors"}));
   }
-};
-
-}  // namespace
-
-TEST_CASE_FIXTURE(
-    KilledTraining,
-    "a resumed training counts the earlier checkpoints, and removes files of a killed process") {
-  test::writeFile(directory / ".checkpoint-epoch-0004.safetensors.99.0.tmp", "part");
-  CheckpointListener listener({.directory = directory.path(), .keepLast = 2, .resumed = true});
-  train(listener, 3, 3);
-  CHECK(directory.names() == Names{"checkpoint-epoch-0003.safetensors", "checkpoint-epoch-0004.safetensors"});
-}
-
-TEST_CASE_FIXTURE(
-    KilledTraining,
-    "an old checkpoint that a killed process did not remove is removed later, also with nothing to train") {
-  CheckpointListener listener({.directory = directory.path(), .keepLast = 2, .resumed = true});
-  listener.onFitStart({.trainer = trainer});
-  CHECK(directory.names().size() == 4);  // one too many, and the lock
-  listener.onFitEnd(trainer);
-  CHECK(directory.names() == Names{"checkpoint-epoch-0002.safetensors", "checkpoint-epoch-0003.safetensors"});
 }
 
 }  // namespace muster

@@ -1,17 +1,4 @@
 // Early stopping in trainings that are killed and resumed from their checkpoints.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <chrono>
-#include <limits>
-#include <memory>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/core/io/checkpoint_files.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/listeners/early_stopping.h"
@@ -23,7 +10,8 @@
 #include "tests/support/small_examples.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
+#include "tests/support/toy_wrapper.h"
 
 namespace muster::test {
 namespace {
@@ -93,19 +81,8 @@ Outcome train(const Begin& begin) {
   SmallExamples data(5);
   const auto epochs = static_cast<std::int64_t>(begin.values.size()) - model.epoch();
   const std::string problem = thrown<std::exception>([&] {
-    if (begin.workers == 0) {
-      model.setListeners(listeners);
-      model.fit(data, epochs);
-    } else {
-      ParallelWrapper::Builder(model)
-          .workers(begin.workers)
-          .pinThreads(false)
-          .averagingFrequency(2)
-          .averageUpdaters(false)
-          .listeners(listeners)
-          .build()
-          .fit(data, epochs);
-    }
+    if (begin.workers == 0) return fitWith(model, 0, data, epochs, listeners);
+    toyWrapper(model, begin.workers, 2).averageUpdaters(false).listeners(listeners).build().fit(data, epochs);
   });
   CAPTURE(problem);
   CHECK(problem.empty() != begin.killedAt.has_value());
@@ -119,7 +96,7 @@ Outcome train(const Begin& begin) {
                   .reason = stopping->reason()};
   // What a checkpoint holds in addition does not belong to the best state.
   if (begin.restoreBest && stopping->best()) CHECK(model.trainingState().empty());
-  for (const auto& [name, values] : model.listenerState()) CHECK(name.find(": block") == std::string::npos);
+  for (const auto& [name, values] : model.listenerState()) CHECK_LACKS(name, ": block");
   return outcome;
 }
 
@@ -243,9 +220,8 @@ TEST_CASE("impossible numbers of early stopping in a checkpoint are refused") {
   });
   REQUIRE(numbers != all.end());
   begin.killedAt.reset();
-  const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const auto& [index, number] : std::vector<std::pair<std::size_t, double>>{
-           {0, nan}, {0, -1}, {0, 1e300}, {0, 0}, {1, nan}, {3, 4}, {4, nan}, {5, -1}, {5, 1e300}}) {
+           {0, kNan}, {0, -1}, {0, 1e300}, {0, 0}, {1, kNan}, {3, 4}, {4, kNan}, {5, -1}, {5, 1e300}}) {
     CAPTURE(index);
     CAPTURE(number);
     double& value = numbers->values.span<double>()[index];

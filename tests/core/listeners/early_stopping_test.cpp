@@ -1,29 +1,18 @@
 #include "muster/core/listeners/early_stopping.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <limits>
-#include <memory>
-#include <stdexcept>
-#include <string>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/eval/any_evaluation.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/listeners/reduce_on_plateau.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/allocations.h"
+#include "tests/support/batch_of.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
 
 using namespace muster;
@@ -31,27 +20,24 @@ using namespace muster::test;
 
 namespace {
 
-void train(Model& model, int workers, std::int64_t epochs, const Listeners& listeners,
-           DataSetIterator& data) {
-  if (workers > 0) return toyWrapper(model, workers).listeners(listeners).build().fit(data, epochs);
-  model.setListeners(listeners);
-  model.fit(data, epochs);
+/// Monitors the training score.
+EarlyStoppingOptions byScore(EarlyStoppingOptions options) {
+  options.monitor = Monitor::TrainingScore;
+  options.mode = MonitorMode::Min;
+  return options;
 }
 
 /// Trains on the value 1; 0 workers: with Model::fit. One batch per worker and epoch, so SGD moves halfway to
 /// 1 in each epoch: p = 1 - 2^-e after e epochs.
 void train(Model& model, int workers, std::int64_t epochs, const Listeners& listeners) {
   auto data = ToyIterator::ofValues(std::vector<float>(static_cast<std::size_t>(std::max(workers, 1)), 1));
-  train(model, workers, epochs, listeners, data);
+  fitWith(model, workers, data, epochs, listeners);
 }
 
 /// A data set for a model that predicts class 1 with probability x + p.
 ListIterator validation(const std::vector<float>& x, const std::vector<float>& labels) {
   const Shape shape{static_cast<std::int64_t>(x.size()), 1};
-  Batch batch;
-  batch.features.push_back({"features", Tensor::of(x, shape)});
-  batch.labels.push_back({"labels", Tensor::of(labels, shape)});
-  return ListIterator({batch});
+  return ListIterator({batchOf(Tensor::of(x, shape), Tensor::of(labels, shape))});
 }
 
 /// Has momentum and statistics, so that more than parameters must be restored. Epoch e has the e-th score.
@@ -132,8 +118,7 @@ TEST_CASE("early stopping stops when the loss no longer improves") {
 TEST_CASE("the whole state of the best epoch is restored, and training continues from there") {
   for (const int workers : {0, 1, 2}) {
     CAPTURE(workers);
-    auto listener = std::make_shared<EarlyStopping>(EarlyStoppingOptions{
-        .monitor = Monitor::TrainingScore, .mode = MonitorMode::Min, .patience = 3, .restoreBest = true});
+    auto listener = std::make_shared<EarlyStopping>(byScore({.patience = 3, .restoreBest = true}));
     auto model = scored({5, 3, 4, 4, 4, 4}), reference = scored({5, 3, 4});
     train(model, workers, 6, {listener});
     CHECK(model.control().steps().size() == static_cast<std::size_t>(5 * std::max(workers, 1)));
@@ -149,8 +134,7 @@ TEST_CASE("the whole state of the best epoch is restored, and training continues
 }
 
 TEST_CASE("a wrapper continues from the restored best state in its next fit()") {
-  auto listener = std::make_shared<EarlyStopping>(EarlyStoppingOptions{
-      .monitor = Monitor::TrainingScore, .mode = MonitorMode::Min, .patience = 1, .restoreBest = true});
+  auto listener = std::make_shared<EarlyStopping>(byScore({.patience = 1, .restoreBest = true}));
   for (const bool average : {true, false}) {
     CAPTURE(average);
     auto model = scored({5, 3, 4, 4}), reference = scored({5, 3, 4});
@@ -171,8 +155,7 @@ TEST_CASE("the best state is restored when all epochs are done, and after a fail
     for (const bool failing : {false, true}) {
       CAPTURE(workers);
       CAPTURE(failing);
-      auto listener = std::make_shared<EarlyStopping>(EarlyStoppingOptions{
-          .monitor = Monitor::TrainingScore, .mode = MonitorMode::Min, .restoreBest = true});
+      auto listener = std::make_shared<EarlyStopping>(byScore({.restoreBest = true}));
       const auto failure = onMerge([&](const MergeEvent& event) {
         if (failing && event.epoch == 2) throw std::runtime_error("full");
       });
@@ -186,8 +169,7 @@ TEST_CASE("the best state is restored when all epochs are done, and after a fail
 }
 
 TEST_CASE("the state of an earlier fit() is never restored") {
-  auto listener = std::make_shared<EarlyStopping>(
-      EarlyStoppingOptions{.monitor = Monitor::TrainingScore, .mode = MonitorMode::Min, .restoreBest = true});
+  auto listener = std::make_shared<EarlyStopping>(byScore({.restoreBest = true}));
   ToyModel first, second;
   train(first, 0, 2, {listener});
   first.setParameters({7});
@@ -202,11 +184,7 @@ TEST_CASE("the state of an earlier fit() is never restored") {
 TEST_CASE("patience counts epochs since an improvement above minImprovement; any improvement is the best") {
   EchoModel model;
   FakeTrainer trainer(model);
-  EarlyStopping listener({.monitor = Monitor::TrainingScore,
-                          .mode = MonitorMode::Min,
-                          .patience = 3,
-                          .minImprovement = 0.5,
-                          .restoreBest = true});
+  EarlyStopping listener(byScore({.patience = 3, .minImprovement = 0.5, .restoreBest = true}));
   // 3.75 to 3.25 is 0.75 below 4, and so an improvement; 2.75 is not more than 0.5 below 3.25.
   endEpochs(listener, trainer, {4, 3.75, 3.25, 2.75, 3, 3, 0});
   CHECK(listener.reason() ==
@@ -220,8 +198,7 @@ TEST_CASE("patience counts epochs since an improvement above minImprovement; any
 TEST_CASE("only every N-th epoch is evaluated") {
   EchoModel model;
   FakeTrainer trainer(model);
-  EarlyStopping listener(
-      {.monitor = Monitor::TrainingScore, .mode = MonitorMode::Min, .everyEpochs = 2, .patience = 3});
+  EarlyStopping listener(byScore({.everyEpochs = 2, .patience = 3}));
   endEpochs(listener, trainer, {0, 5, 0, 5, 0, 5, 0});  // after epoch 4 only two have passed
   CHECK(model.epoch() == 6);
   CHECK(listener.reason() ==
@@ -232,12 +209,10 @@ TEST_CASE("the best state includes the strategy's state, and only its first copy
   EchoModel model;
   model.strategyState().push_back({"momentum", Tensor::of({1, 2}, {2})});
   FakeTrainer trainer(model);
-  EarlyStopping listener({.monitor = Monitor::TrainingScore, .mode = MonitorMode::Min, .restoreBest = true});
+  EarlyStopping listener(byScore({.restoreBest = true}));
   endEpochs(listener, trainer, {5});
   model.strategyState()[0].values.data<float>()[1] = 3;
-  const long before = allocations();
-  listener.onEpochEnd({trainer, 1, 0, 4, 0});
-  CHECK(allocations() == before);
+  CHECK(allocationsIn([&] { listener.onEpochEnd({trainer, 1, 0, 4, 0}); }) == 0);
   model.strategyState()[0].values.data<float>()[1] = 4;
   listener.onEpochEnd({trainer, 2, 0, 4, 0});
   listener.onFitEnd(trainer);
@@ -260,8 +235,8 @@ TEST_CASE("a NaN value ends the training with its reason and the best state") {
 
   EchoModel echo;
   FakeTrainer trainer(echo);
-  EarlyStopping other({.monitor = Monitor::TrainingScore, .mode = MonitorMode::Min, .restoreBest = true});
-  endEpochs(other, trainer, {3, std::numeric_limits<double>::infinity(), 2});
+  EarlyStopping other(byScore({.restoreBest = true}));
+  endEpochs(other, trainer, {3, kInfinity, 2});
   CHECK(other.reason() == "the training score is inf; the best was 3 after epoch 1");
   other.onFitEnd(trainer);
   CHECK(echo.epoch() == 1);
@@ -315,7 +290,7 @@ TEST_CASE("regressions and labels stop early by their own loss, R2 and AUC") {
       network.init();
       const auto listener = std::make_shared<EarlyStopping>(EarlyStoppingOptions{
           .validation = &held, .monitor = monitor, .restoreBest = true, .sink = [](std::string_view) {}});
-      train(network, workers, 4, {listener}, data);
+      fitWith(network, workers, data, 4, {listener});
       REQUIRE(listener->best());
       const AnyEvaluation e = network.evaluateTask(held);  // of the best state
       const double expected = monitor == Monitor::Loss  ? e.loss()
@@ -324,10 +299,8 @@ TEST_CASE("regressions and labels stop early by their own loss, R2 and AUC") {
                                                         : e.accuracy();
       CHECK(listener->best()->value == expected);
       if (monitor == Monitor::Loss) {
-        Batch all;
-        all.features.push_back({"features", features});
-        all.labels.push_back({"labels", wanted});
-        CHECK(static_cast<Model&>(network).score(all) == doctest::Approx(expected).epsilon(1e-6));
+        const double score = static_cast<Model&>(network).score(batchOf(features, wanted));
+        CHECK(score == doctest::Approx(expected).epsilon(1e-6));
       }
     }
 }
@@ -343,7 +316,7 @@ TEST_CASE("the accuracy of a regression is refused before the training, but not 
     MultiLayerNetwork network({.inputShape = {1}, .layers = {squares}});
     network.init();
     try {
-      train(network, workers, 2, {listenerOf(held)}, data);
+      fitWith(network, workers, data, 2, {listenerOf(held)});
       CHECK(network.epoch() == 2);
       return "";
     } catch (const std::exception& error) {
@@ -377,11 +350,8 @@ TEST_CASE("the time limit ends a training at a merge, by a clock of the test") {
     CAPTURE(workers);
     std::chrono::steady_clock::time_point now{};
     const auto clock = onMerge([&](const MergeEvent&) { now += seconds(2); });
-    auto listener = std::make_shared<EarlyStopping>(EarlyStoppingOptions{.monitor = Monitor::TrainingScore,
-                                                                         .mode = MonitorMode::Min,
-                                                                         .patience = 0,
-                                                                         .maxTime = seconds(5),
-                                                                         .now = [&] { return now; }});
+    auto listener = std::make_shared<EarlyStopping>(
+        byScore({.patience = 0, .maxTime = seconds(5), .now = [&] { return now; }}));
     ToyModel model;
     train(model, workers, 20, {clock, listener});
     CHECK(model.iteration() == 3);  // one merge an epoch: 2, 4 and 6 s
@@ -399,11 +369,7 @@ TEST_CASE("the best model's file is whole at every moment, and can be trained on
       {.seed = 1, .updater = Sgd{.learningRate = 0.1}, .inputShape = {2}, .layers = {Output{.classes = 2}}});
   network.init();
   FakeTrainer trainer(network);
-  EarlyStopping listener({.monitor = Monitor::TrainingScore,
-                          .mode = MonitorMode::Min,
-                          .patience = 3,
-                          .bestFile = file,
-                          .notes = {{"by", "a test"}}});
+  EarlyStopping listener(byScore({.patience = 3, .bestFile = file, .notes = {{"by", "a test"}}}));
   endEpochs(listener, trainer, {4, 2, 3, 3, 3});
   listener.onFitEnd(trainer);  // waits for the file
   CHECK(Network::load(file)->epoch() == 2);
@@ -429,8 +395,7 @@ TEST_CASE("invalid options of early stopping are refused by name") {
         "early stopping: patience cannot be negative, got -1");
   CHECK(problem({.validation = &data, .mode = kMax, .minImprovement = -0.5}) ==
         "early stopping: minImprovement must be finite and not negative, got -0.5");
-  CHECK(problem(
-            {.validation = &data, .mode = kMax, .minImprovement = std::numeric_limits<double>::infinity()}) ==
+  CHECK(problem({.validation = &data, .mode = kMax, .minImprovement = kInfinity}) ==
         "early stopping: minImprovement must be finite and not negative, got inf");
   CHECK(problem({.validation = &data, .mode = kMax, .maxTime = std::chrono::nanoseconds(-1)}) ==
         "early stopping: maxTime cannot be negative, got -1 ns");

@@ -1,18 +1,11 @@
 #include "muster/core/listeners/epoch_record.h"
 
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "muster/core/io/model_file.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/core/nn/training_state.h"
 #include "tests/support/small_examples.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -92,7 +85,7 @@ TEST_CASE("a new training has no scores or tests of an earlier one") {
 
 TEST_CASE("numbers in a file that are no valid epochs or iterations are ignored") {
   constexpr double kHuge = 1e300;
-  for (const double number : {std::nan(""), -1.0, 0.5, kHuge, -kHuge, double(INFINITY)}) {
+  for (const double number : {double{test::kNan}, -1.0, 0.5, kHuge, -kHuge, double(INFINITY)}) {
     CAPTURE(number);
     const auto made = network();
     auto& model = *made;

@@ -1,25 +1,18 @@
 #include "muster/core/listeners/evaluation_listener.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <string>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/nn/multi_layer_network.h"
+#include "tests/support/batch_of.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/list_iterator.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 
 TEST_CASE("the model is evaluated every N epochs") {
-  Batch batch;  // two of four right; F1 of class 0 is 2/3, of class 1 is 0
-  batch.features.push_back({"features", Tensor::of({1, 0, 1, 0, 1, 0, 0, 1}, {4, 2})});
-  batch.labels.push_back({"labels", Tensor::of({1, 0, 1, 0, 0, 1, 1, 0}, {4, 2})});
-  test::ListIterator data({batch});
+  // Two of four right; F1 of class 0 is 2/3, of class 1 is 0.
+  test::ListIterator data({test::batchOf(Tensor::of({1, 0, 1, 0, 1, 0, 0, 1}, {4, 2}),
+                                         Tensor::of({1, 0, 1, 0, 0, 1, 1, 0}, {4, 2}))});
   test::EchoModel model;
   test::FakeTrainer trainer(model);
   std::vector<std::string> lines;
@@ -39,10 +32,8 @@ TEST_CASE("the model is evaluated every N epochs") {
 }
 
 TEST_CASE("the model is evaluated every N iterations, and only once if an epoch ends there") {
-  Batch batch;
-  batch.features.push_back({"features", Tensor::of({1, 0, 0, 1}, {2, 2})});
-  batch.labels.push_back({"labels", Tensor::of({1, 0, 1, 0}, {2, 2})});
-  test::ListIterator data({batch});
+  test::ListIterator data(
+      {test::batchOf(Tensor::of({1, 0, 0, 1}, {2, 2}), Tensor::of({1, 0, 1, 0}, {2, 2}))});
   test::EchoModel model;
   test::FakeTrainer trainer(model);
   std::vector<std::string> lines;

@@ -4,6 +4,7 @@
 
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/core/nn/recompute_statistics.h"
+#include "tests/support/batch_of.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/on_merge.h"
 #include "tests/support/temporary_directory.h"
@@ -34,8 +35,7 @@ template <typename T>
 void train(Model& model, const T& strategy, const Listeners& listeners, std::int64_t epochs) {
   auto data = batches();
   auto builder = ParallelWrapper::Builder(model);
-  builder.workers(3).pinThreads(false).strategy(strategy).listeners(listeners);
-  builder.build().fit(data, epochs);
+  builder.workers(3).pinThreads(false).strategy(strategy).listeners(listeners).build().fit(data, epochs);
 }
 void train(Model& model, std::nullptr_t, const Listeners& listeners, std::int64_t epochs) {
   auto data = batches();
@@ -158,11 +158,9 @@ TEST_CASE("a model's file holds the average, and a training resumed from it cont
   const TemporaryDirectory directory;
   const auto path = directory.path() / "model.safetensors";
   std::vector<Batch> batches;
-  for (int b = 0; b < 5; ++b) {
-    auto& batch = batches.emplace_back();
-    batch.features.push_back({"features", Tensor::of({0.5f * b, 1, -1, 0.25f * b}, {2, 2})});
-    batch.labels.push_back({"labels", Tensor::of({1, 0, 0, 1}, {2, 2})});
-  }
+  for (int b = 0; b < 5; ++b)
+    batches.push_back(
+        batchOf(Tensor::of({0.5f * b, 1, -1, 0.25f * b}, {2, 2}), Tensor::of({1, 0, 0, 1}, {2, 2})));
   ListIterator data(batches);
   const auto bits = [](MergedModelAverage& average) { return stateBits(average.model()); };
   MultiLayerNetwork whole(

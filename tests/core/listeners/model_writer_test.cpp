@@ -1,15 +1,12 @@
 #include "muster/core/listeners/model_writer.h"
 
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/listeners/early_stopping.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/child_process.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster::test {
 namespace {

@@ -1,10 +1,7 @@
 #include "muster/core/listeners/monitored.h"
 
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
 #include "tests/support/fake_trainer.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 #include "tests/support/toy_data.h"
 
 using namespace muster;

@@ -1,12 +1,7 @@
 #include "muster/core/listeners/performance_listener.h"
 
-#include <doctest/doctest.h>
-
-#include <string>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "tests/support/fake_trainer.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -84,11 +79,10 @@ TEST_CASE_FIXTURE(Fixture, "each line covers the time since the last line") {
   clock += 4s;
   trainer.times = {times(0, 24, 5s, 1s, 0s, 0s)};
   listener.onMerge(merge(20));
-  CHECK(lines ==
-        Lines{"iteration 12: 200 samples/s; computing 50.0 %, waiting for data 50.0 %, for listeners "
-              "0.0 %, merging 0.0 %",
-              "iteration 20: 500 samples/s; computing 100.0 %, waiting for data 0.0 %, for listeners "
-              "0.0 %, merging 0.0 %"});
+  CHECK(lines == Lines{"iteration 12: 200 samples/s; computing 50.0 %, waiting for data 50.0 %, for "
+                       "listeners 0.0 %, merging 0.0 %",
+                       "iteration 20: 500 samples/s; computing 100.0 %, waiting for data 0.0 %, for "
+                       "listeners 0.0 %, merging 0.0 %"});
 }
 
 TEST_CASE_FIXTURE(Fixture, "a line is printed every given number of seconds") {

@@ -1,6 +1,6 @@
 #include "muster/core/listeners/performance_report.h"
 
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 using namespace muster;
 using namespace std::chrono_literals;
@@ -33,10 +33,10 @@ TEST_CASE("a report adds up the workers' batches, examples and times") {
 
 TEST_CASE("a worker alone waits for listeners; examples of other nodes count in the speed") {
   PerformanceReport report{.seconds = 2, .workers = {workerOf(0, 4, 6s)}};
-  CHECK(report.line().find("for listeners 20.0 %") != std::string::npos);
+  CHECK_CONTAINS(report.line(), "for listeners 20.0 %");
   report.elsewhere = 60;
   CHECK(report.line().starts_with("50 samples/s on all nodes; here computing 60.0 %"));
-  CHECK(report.line().find("for workers 20.0 %") != std::string::npos);
+  CHECK_CONTAINS(report.line(), "for workers 20.0 %");
   CHECK(report.examples() == 40);
 }
 

@@ -1,18 +1,12 @@
 #include "muster/core/listeners/progress_listener.h"
 
-#include <doctest/doctest.h>
-
-#include <limits>
-#include <string>
-#include <thread>
-#include <vector>
-
 #include "muster/core/base/log.h"
 #include "tests/support/environment.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/pseudo_terminal.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/terminal_screen.h"
+#include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
 
 namespace muster {
@@ -144,9 +138,9 @@ TEST_CASE("a score that diverges has as many digits as any other score") {
   for (const auto& [score, digits] : {std::pair(99999.99994, "99999.9999"),
                                       {1e5, "1.000e+05"},
                                       {-3.4e38, "-3.400e+38"},
-                                      {std::numeric_limits<double>::quiet_NaN(), "nan"}}) {
+                                      {test::kNan, "nan"}}) {
     progress.score = score;
-    CHECK(progressBar(progress, 66).find(fmt::format("  score {}  0:04 left", digits)) != std::string::npos);
+    CHECK_CONTAINS(progressBar(progress, 66), fmt::format("  score {}  0:04 left", digits));
     CHECK(epochLine(progress) ==
           fmt::format("epoch 1/3: score {}, 6400 examples in 4.0 s, 1600 samples/s", digits));
   }

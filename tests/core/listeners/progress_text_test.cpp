@@ -1,8 +1,7 @@
 #include "muster/core/listeners/progress_text.h"
 
-#include <doctest/doctest.h>
-
 #include "muster/core/listeners/every.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using namespace std::chrono_literals;

@@ -1,27 +1,19 @@
 #include "muster/core/listeners/reduce_on_plateau.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <limits>
-#include <memory>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "muster/parallel/strategies/asynchronous_outer.h"
 #include "tests/support/fake_trainer.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/small_examples.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 #include "tests/support/toy_data.h"
 #include "tests/support/toy_model.h"
+#include "tests/support/toy_wrapper.h"
 
 namespace muster::test {
 namespace {
@@ -43,11 +35,6 @@ std::vector<double> factorsAfter(PlateauOptions options, const std::vector<doubl
   listener.onFitEnd(trainer);
   CHECK(model.learningRateFactor() == 1);
   return factors;
-}
-
-MultiLayerNetwork& initialized(MultiLayerNetwork& network) {
-  network.init();
-  return network;
 }
 
 MultiLayerConfiguration configuration() {
@@ -75,23 +62,8 @@ Listeners listenersOf(const std::filesystem::path& directory) {
 
 void train(Model& model, int workers, std::int64_t epochs, const Listeners& listeners) {
   SmallExamples data(5);
-  if (workers == 0) {
-    model.setListeners(listeners);
-    return model.fit(data, epochs);
-  }
-  ParallelWrapper::Builder(model)
-      .workers(workers)
-      .pinThreads(false)
-      .averagingFrequency(2)
-      .listeners(listeners)
-      .build()
-      .fit(data, epochs);
+  fitWith(model, workers, data, epochs, listeners, 2);
 }
-
-struct Merges final : Listener {
-  void onMerge(const MergeEvent& event) override { iterations.push_back(event.iteration); }
-  std::vector<std::int64_t> iterations;
-};
 
 /// The iterations after which two workers were merged, in epochs of 24 iterations.
 /// @param fits  epochs of each call.  @param lowers  whether the rate is halved after each epoch but the
@@ -99,8 +71,8 @@ struct Merges final : Listener {
 template <typename Rule>
 std::vector<std::int64_t> mergesOf(Model& model, const Rule& rule, const std::vector<std::int64_t>& fits,
                                    bool lowers) {
-  const auto merges = std::make_shared<Merges>();
-  Listeners listeners{merges};
+  std::vector<std::int64_t> iterations;
+  Listeners listeners{onMerge([&](const MergeEvent& event) { iterations.push_back(event.iteration); })};
   if (lowers)
     listeners.push_back(
         std::make_shared<ReduceOnPlateau>(PlateauOptions{.monitor = Monitor::Own,
@@ -110,14 +82,10 @@ std::vector<std::int64_t> mergesOf(Model& model, const Rule& rule, const std::ve
                                                          .patience = 1,
                                                          .sink = [](std::string_view) {}}));
   auto data = ToyIterator::ofValues(std::vector<float>(48, 1));
-  auto wrapper = ParallelWrapper::Builder(model)
-                     .workers(2)
-                     .pinThreads(false)
-                     .strategy(rule)
-                     .listeners(listeners)
-                     .build();
+  auto builder = ParallelWrapper::Builder(model);
+  auto wrapper = builder.workers(2).pinThreads(false).strategy(rule).listeners(listeners).build();
   for (const std::int64_t epochs : fits) wrapper.fit(data, epochs);
-  return merges->iterations;
+  return iterations;
 }
 
 }  // namespace
@@ -130,8 +98,8 @@ TEST_CASE("the learning rate is lowered after so many epochs without an improvem
         std::vector<double>{1, 0.5, 0.5, 0.25});
   CHECK(factorsAfter({.factor = 0.5, .patience = 1, .minFactor = 0.4}, {1, 1, 1, 1}) ==
         std::vector<double>{1, 0.5, 0.4, 0.4});
-  CHECK(factorsAfter({.factor = 0.5, .patience = 2}, {std::numeric_limits<double>::quiet_NaN(), HUGE_VAL,
-                                                      1}) == std::vector<double>{1, 0.5, 0.5});
+  CHECK(factorsAfter({.factor = 0.5, .patience = 2}, {kNan, kInfinity, 1}) ==
+        std::vector<double>{1, 0.5, 0.5});
 }
 
 TEST_CASE("all workers take the lower learning rate at once") {
@@ -148,13 +116,7 @@ TEST_CASE("all workers take the lower learning rate at once") {
                        .patience = 1,
                        .sink = [](std::string_view) {}});
     const auto parameters = [&](std::int64_t epochs) {
-      if (workers == 0) {
-        model.setListeners({plateau});
-        model.fit(data, epochs);
-      } else {
-        ParallelWrapper::Builder(model).workers(workers).pinThreads(false).listeners({plateau}).build().fit(
-            data, epochs);
-      }
+      fitWith(model, workers, data, epochs, {plateau});
       return static_cast<double>(model.parameters()[0]);
     };
     CHECK(parameters(2) == doctest::Approx(0.75));             // the plateau is after epoch 2
@@ -170,12 +132,13 @@ TEST_CASE("a training with a plateau that is resumed ends with the same bits") {
     const TemporaryDirectory whole, parts;
     MultiLayerNetwork once(configuration()), first(configuration()), second(configuration()),
         without(configuration());
-    train(initialized(once), workers, 10, listenersOf(whole.path()));
-    train(initialized(first), workers, 5, listenersOf(parts.path()));
-    loadState(initialized(second), parts.path() / "checkpoint-epoch-0005.safetensors");
+    for (auto* model : {&once, &first, &second, &without}) model->init();
+    train(once, workers, 10, listenersOf(whole.path()));
+    train(first, workers, 5, listenersOf(parts.path()));
+    loadState(second, parts.path() / "checkpoint-epoch-0005.safetensors");
     train(second, workers, 5, listenersOf(parts.path()));
     CHECK(stateBits(second) == stateBits(once));
-    train(initialized(without), workers, 10, {});
+    train(without, workers, 10, {});
     CHECK(stateBits(without) != stateBits(once));
   }
 }

@@ -1,10 +1,6 @@
 #include "muster/core/listeners/score_curve.h"
 
-#include <doctest/doctest.h>
-
-#include <limits>
-#include <string>
-#include <vector>
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -14,8 +10,6 @@ ScoreCurve curveOf(const std::vector<double>& scores) {
   for (const double score : scores) curve.add(score, 1);
   return curve;
 }
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
@@ -38,10 +32,10 @@ TEST_CASE("a braille curve has one score a dot, with two dots a column in each o
 }
 
 TEST_CASE("NaN scores leave a gap") {
-  CHECK(curveOf({1, 1, 1, kNan, kNan, kNan, 0, 0, 0}).draw(20, 2, false) ==
+  CHECK(curveOf({1, 1, 1, test::kNan, test::kNan, test::kNan, 0, 0, 0}).draw(20, 2, false) ==
         "    1.0000 '''      \n"
         "    0.0000       ...");
-  CHECK(curveOf({kNan, kNan}).draw(20, 2, false).empty());
+  CHECK(curveOf({test::kNan, test::kNan}).draw(20, 2, false).empty());
 }
 
 TEST_CASE("a single score, or a curve without room, is not drawn") {
@@ -60,7 +54,7 @@ TEST_CASE("more scores than the curve keeps are joined by their weights") {
   CHECK(curve.draw(20, 2, false).starts_with("    3.0000"));
   for (int i = 0; i < 100000; ++i) curve.add(1, 1);
   const auto text = curve.draw(20, 2, false);
-  CHECK(text.find("    1.0000 ", 10) != std::string::npos);
+  CHECK_CONTAINS(text.substr(10), "    1.0000 ");
 }
 
 }  // namespace muster

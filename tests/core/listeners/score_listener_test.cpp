@@ -1,13 +1,8 @@
 #include "muster/core/listeners/score_listener.h"
 
-#include <doctest/doctest.h>
-
-#include <string>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/core/listeners/collect_scores_listener.h"
 #include "tests/support/fake_trainer.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

@@ -1,21 +1,17 @@
 // Tests the last lines of a terminal on pseudo-terminals.
 #include "muster/core/listeners/terminal_bar.h"
 
-#include <doctest/doctest.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <optional>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/log.h"
 #include "tests/support/environment.h"
 #include "tests/support/pseudo_terminal.h"
 #include "tests/support/terminal_screen.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

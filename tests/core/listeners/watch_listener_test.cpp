@@ -1,15 +1,12 @@
 #include "muster/core/listeners/watch_listener.h"
 
-#include <doctest/doctest.h>
 #include <fmt/ranges.h>
-
-#include <string>
-#include <vector>
 
 #include "muster/core/listeners/worker_rows.h"
 #include "tests/support/environment.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/terminal_screen.h"
+#include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
 
 namespace muster {
@@ -172,22 +169,6 @@ TEST_CASE("workers that do not fit the terminal's rows are only counted") {
         "# computing, d waiting for data, w for workers, m merging");
   CHECK(workerRows(many, 60, 1, false).empty());
   CHECK(workerRows({}, 60, 4, false).empty());
-}
-
-TEST_CASE("watching in the terminal changes no bit of a training") {
-  const auto bits = [](bool watched) {
-    test::ToyModel model({.size = 3});
-    test::ToyIterator data(test::randomBatches(7, 9, 4, 3), 3);
-    Listeners listeners;
-    if (watched) {
-      const auto watch = std::make_shared<WatchListener>(
-          WatchListenerOptions{.terminal = {.terminal = true, .write = [](std::string_view) {}}});
-      listeners = {watch, watch->workers()};
-    }
-    test::toyWrapper(model, 2, 2).listeners(listeners).build().fit(data, 2);
-    return model.allBits();
-  };
-  CHECK(bits(true) == bits(false));
 }
 
 }  // namespace muster

@@ -22,7 +22,16 @@ inline Batch classBatch(const Shape& example, std::int64_t examples, std::int64_
   return batch;
 }
 
-/// As above with float targets in [0, 1).
+/// `count` such batches, from the seeds 0, 1, ...
+inline std::vector<Batch> classBatches(const Shape& example, std::int64_t examples, std::int64_t classes,
+                                       std::uint64_t count) {
+  std::vector<Batch> batches;
+  for (std::uint64_t seed = 0; seed < count; ++seed)
+    batches.push_back(classBatch(example, examples, classes, seed));
+  return batches;
+}
+
+/// As `classBatch` with float targets in [0, 1).
 inline Batch targetBatch(const Shape& example, std::int64_t examples, std::int64_t targets,
                          std::uint64_t seed) {
   Batch batch = classBatch(example, examples, 1, seed);

@@ -1,19 +1,10 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <limits>
-#include <string>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/core/data/data_loader.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/data/non_finite_value.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/core/nn/batches.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 // What a training refuses before its first step, and names at a step that fails.
 
@@ -21,8 +12,6 @@ using namespace muster;
 using namespace muster::test;
 
 namespace {
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 InMemoryDataSetIterator dataOf(std::int64_t examples, std::int64_t batch, const Shape& shape = {3}) {
   const Batch all = classBatch(shape, examples, 2, 4);
@@ -68,12 +57,10 @@ TEST_CASE("BatchNorm and a last batch of one example are refused before the firs
     auto model = normalised(input);
     CHECK(failureOf(model, data) ==
           "network: batchnorm1 (batchnorm) normalises over the examples of a batch, and the last batch has "
-          "one: 9 "
-          "examples in batches of 4; give another batch size, or leave that batch out (dropLast)");
+          "one: 9 examples in batches of 4; give another batch size, or leave that batch out (dropLast)");
     CHECK(model.iteration() == 0);
     auto wrapper = ParallelWrapper::Builder(model).workers(2).build();
-    CHECK(thrown<TrainingError>([&] { wrapper.fit(data); }).find("9 examples in batches of 4") !=
-          std::string::npos);
+    CHECK_CONTAINS(thrown<TrainingError>([&] { wrapper.fit(data); }), "9 examples in batches of 4");
     CHECK(model.iteration() == 0);
   }
   auto model = normalised({3});
@@ -86,10 +73,9 @@ TEST_CASE("a last batch of one example is refused also if steps accumulate batch
   auto data = dataOf(5, 4);  // joined in one step, but normalised as 4 and 1
   MultiLayerNetwork model(
       {.accumulate = 2, .inputShape = {3}, .layers = {BatchNorm{}, Output{.classes = 2}}});
-  CHECK(failureOf(model, data).find("5 examples in batches of 4") != std::string::npos);
+  CHECK_CONTAINS(failureOf(model, data), "5 examples in batches of 4");
   auto wrapper = ParallelWrapper::Builder(model).workers(1).build();
-  CHECK(thrown<TrainingError>([&] { wrapper.fit(data); }).find("5 examples in batches of 4") !=
-        std::string::npos);
+  CHECK_CONTAINS(thrown<TrainingError>([&] { wrapper.fit(data); }), "5 examples in batches of 4");
   CHECK(model.iteration() == 0);
 }
 
@@ -132,19 +118,18 @@ TEST_CASE("iterators leave out a last batch that is not full") {
 TEST_CASE("a value that is not finite is named by example and column") {
   Regression features;
   features.features.data<float>()[5 * 3 + 2] = kNan;
-  CHECK(
-      features.failure() ==
-      "batch 2 of epoch 1: the features hold nan: example 2 of the batch (example 6 of the epoch), column 3, "
-      "counted from 1");
+  CHECK(features.failure() ==
+        "batch 2 of epoch 1: the features hold nan: example 2 of the batch (example 6 of the epoch), column "
+        "3, counted from 1");
   Regression labels;
-  labels.labels.data<float>()[1 * 2] = std::numeric_limits<float>::infinity();
+  labels.labels.data<float>()[1 * 2] = kInfinity;
   CHECK(labels.failure() ==
         "batch 1 of epoch 1: the labels hold inf: example 2 of the batch (example 2 of the epoch), column 1, "
         "counted from 1");
   for (const auto mode : {TrainingMode::Averaging, TrainingMode::SynchronousGradients})
-    CHECK(
-        features.failureWith(2, mode).find("the features hold nan: example 2 of the batch (example 6 of the "
-                                           "epoch), column 3, counted from 1") != std::string::npos);
+    CHECK_CONTAINS(
+        features.failureWith(2, mode),
+        "the features hold nan: example 2 of the batch (example 6 of the epoch), column 3, counted from 1");
 }
 
 TEST_CASE("the place in an image has three numbers; a score that is not finite by itself keeps its advice") {
@@ -152,12 +137,11 @@ TEST_CASE("the place in an image has three numbers; a score that is not finite b
   batch.features[0].value.data<float>()[2 * 24 + 12 + 5] = kNan;
   MultiLayerNetwork model({.inputShape = {2, 3, 4}, .layers = {Output{.classes = 2}}});
   InMemoryDataSetIterator data(batch.features[0].value, batch.labels[0].value, 5);
-  CHECK(thrown<NonFiniteScore>([&] { model.fit(data); })
-            .find("example 3 of the batch (example 3 of the epoch), "
-                  "position [2, 2, 2], counted from 1") != std::string::npos);
+  CHECK_CONTAINS(thrown<NonFiniteScore>([&] { model.fit(data); }),
+                 "example 3 of the batch (example 3 of the epoch), position [2, 2, 2], counted from 1");
   Regression wild;
   for (float& value : wild.features.span<float>()) value = 3e38f;
-  CHECK(wild.failure().find("lower learning rate") != std::string::npos);
+  CHECK_CONTAINS(wild.failure(), "lower learning rate");
 }
 
 TEST_CASE("padding of sequences is not blamed for a value that is not finite elsewhere") {

@@ -1,9 +1,8 @@
 #include "muster/core/nn/chain_as_graph.h"
 
-#include <doctest/doctest.h>
-
 #include "muster/core/nn/layers.h"
 #include "tests/support/state_bits.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 

@@ -2,13 +2,10 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdint>
-#include <utility>
-#include <vector>
-
 #include "muster/core/nn/gradient_check.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/arrays.h"
+#include "tests/support/standard.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
 

@@ -1,14 +1,8 @@
 #include "muster/core/nn/computation_graph.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
 #include <fstream>
-#include <limits>
 #include <sstream>
 
-#include "muster/core/base/error.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/nn/multi_layer_network.h"
@@ -19,7 +13,7 @@
 #include "tests/support/network_probe.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 
@@ -228,7 +222,7 @@ TEST_CASE("frozen layers do not change, and learning rates differ by layer") {
   const float start = weight(*before, "block1.conv1.weight").data<float>()[5];
   CHECK(weight(model, "block1.conv1.weight").data<float>()[5] - start ==
         doctest::Approx(0.5 * (weight(whole, "block1.conv1.weight").data<float>()[5] - start)).epsilon(1e-3));
-  CHECK(model.summary().find("of these frozen: 76") != std::string::npos);
+  CHECK_CONTAINS(model.summary(), "of these frozen: 76");
   CHECK_REFUSED(Layer(Dense{}).learningRate(-1),
                 "layer dense: the learning rate's scale must be finite and not negative, got -1");
 }
@@ -263,9 +257,8 @@ TEST_CASE("a saved graph has the same configuration, settings, state and outputs
   CHECK(test::stateBits(resumed) == test::stateBits(model));
   graph.outputs[1].weight = 1;
   ComputationGraph other(graph);
-  CHECK(test::thrown<FileError>([&] {
-          loadState(other, path);
-        }).find("output has weight 0.3 there, and 1.0 here") != std::string::npos);
+  CHECK_CONTAINS(test::thrown<FileError>([&] { loadState(other, path); }),
+                 "output has weight 0.3 there, and 1.0 here");
 }
 
 TEST_CASE("a graph's input shapes come from the first batch") {
@@ -304,25 +297,25 @@ TEST_CASE("a graph that cannot be drawn is refused with the reason") {
 TEST_CASE("the table and the drawing show a vertex's inputs and shape") {
   ComputationGraph model(residual());
   const auto text = model.summary();
-  CHECK(text.find("block2.sum") != std::string::npos);
-  CHECK(text.find("block2.conv2, block1.sum") != std::string::npos);
+  CHECK_CONTAINS(text, "block2.sum");
+  CHECK_CONTAINS(text, "block2.conv2, block1.sum");
   auto undecided = residual();
   undecided.inputs.front().shape = {};
   const auto open = ComputationGraph(undecided).summary();
-  CHECK(open.find("block2.conv2, block1.sum") != std::string::npos);
-  CHECK(open.find("combine") != std::string::npos);
+  CHECK_CONTAINS(open, "block2.conv2, block1.sum");
+  CHECK_CONTAINS(open, "combine");
   CHECK(open.ends_with("the first batch gives the shape of image\n"));
   const auto dot = residual().toDot();
-  CHECK(dot.find("\"block1.sum\" [label=\"block1.sum\\ncombine\\n[4, 8, 7]\"];") != std::string::npos);
-  CHECK(dot.find("\"stem\" -> \"block1.sum\";") != std::string::npos);
+  CHECK_CONTAINS(dot, "\"block1.sum\" [label=\"block1.sum\\ncombine\\n[4, 8, 7]\"];");
+  CHECK_CONTAINS(dot, "\"stem\" -> \"block1.sum\";");
   test::TemporaryDirectory directory;
   const auto path = directory / "graph.svg";
   const auto problem = test::thrown<InvalidArgument>([&] { drawSvg(residual(), path); });
   if (problem.empty()) {
     std::ostringstream svg;
     svg << std::ifstream(path).rdbuf();
-    CHECK(svg.str().find("block2.sum") != std::string::npos);
-    CHECK(svg.str().find("</svg>") != std::string::npos);
+    CHECK_CONTAINS(svg.str(), "block2.sum");
+    CHECK_CONTAINS(svg.str(), "</svg>");
   } else {
     CHECK(
         problem ==
@@ -350,10 +343,9 @@ TEST_CASE("invalid options are refused by name") {
     change(graph);
     CHECK(problemOf(graph) == sentence);
   };
-  refused(
-      [](auto& graph) { graph.vertices[1].inputs = {"block2.sum"}; },
-      "graph: there is a cycle: block1.conv1 reads block2.sum reads block2.conv2 reads block2.conv1 reads "
-      "block1.sum reads block1.conv2 reads block1.conv1");
+  refused([](auto& graph) { graph.vertices[1].inputs = {"block2.sum"}; },
+          "graph: there is a cycle: block1.conv1 reads block2.sum reads block2.conv2 reads block2.conv1 "
+          "reads block1.sum reads block1.conv2 reads block1.conv1");
   refused([](auto& graph) { graph.vertices[1].inputs = {"stam"}; },
           "graph: vertex block1.conv1 reads stam, which is neither an input nor a vertex");
   refused([](auto& graph) { graph.vertices.back().name = "stem"; },
@@ -370,8 +362,8 @@ TEST_CASE("invalid options are refused by name") {
         graph.add("bad", Combine{}, {"wide", "stem"});
         graph.outputs = {{.name = "bad"}, {.name = "output"}};
       },
-      "bad (combine) of wide [9, 8, 7] and stem [4, 8, 7]: combine: expected inputs of one shape, got "
-      "[9, 8, 7] and [4, 8, 7]");
+      "bad (combine) of wide [9, 8, 7] and stem [4, 8, 7]: combine: expected inputs of one shape, got [9, 8, "
+      "7] and [4, 8, 7]");
   refused(
       [](auto& graph) {
         graph.addOutput(graph.add("flat", Reshape{.shape = {5, 5}}, {"stem"}));
@@ -384,8 +376,8 @@ TEST_CASE("invalid options are refused by name") {
         graph.add("tower", Reshape{.shape = {224}}, {"stem"});
         graph.addOutput(graph.add("joined", Merge{}, {"stem", "tower"}));
       },
-      "joined (merge) of stem [4, 8, 7] and tower [224]: merge: inputs must have as many dimensions, got "
-      "[4, 8, 7] and [224]; a Reshape or Flatten before it gives them");
+      "joined (merge) of stem [4, 8, 7] and tower [224]: merge: inputs must have as many dimensions, got [4, "
+      "8, 7] and [224]; a Reshape or Flatten before it gives them");
   refused(
       [](auto& graph) {
         graph.add("early", Output{.classes = 3}, {"stem"});
@@ -410,7 +402,7 @@ TEST_CASE("invalid options are refused by name") {
   auto graph = residual();
   graph.outputs[0].weight = -1;
   CHECK(problemOf(graph) == "graph: the weight of output output must be finite and not negative, got -1");
-  for (const double weight : {std::numeric_limits<double>::infinity(), std::nan("")}) {
+  for (const double weight : {test::kInfinity, test::kNan}) {
     graph.outputs[0].weight = weight;
     CHECK(problemOf(graph) ==
           fmt::format("graph: the weight of output output must be finite and not negative, got {}", weight));
@@ -421,10 +413,9 @@ TEST_CASE("invalid options are refused by name") {
   graph = residual();
   graph.inputs.front().name = "im\nage";
   CHECK(problemOf(graph).starts_with("network: the name of an input holds a control character"));
-  CHECK_REFUSED(
-      MultiLayerNetwork({.inputShape = kImage, .layers = {Combine{}}}),
-      "network: layer 0 (combine) takes several inputs, which a chain does not have; a ComputationGraph "
-      "does");
+  CHECK_REFUSED(MultiLayerNetwork({.inputShape = kImage, .layers = {Combine{}}}),
+                "network: layer 0 (combine) takes several inputs, which a chain does not have; a "
+                "ComputationGraph does");
 
   ComputationGraph model(twoTasks());
   model.init();
@@ -440,11 +431,9 @@ TEST_CASE("invalid options are refused by name") {
       model.score(batch),
       "network: the batch has a mask called digits; the masks that are read are features, digit, size");
   batch.masks = {{"size", Tensor::zeros({3})}};
-  CHECK_REFUSED(
-      model.score(batch),
-      "network: output size takes a mask float32 [4], a weight for each example, but its mask, called "
-      "size, is "
-      "float32 [3] on cpu");
+  CHECK_REFUSED(model.score(batch),
+                "network: output size takes a mask float32 [4], a weight for each example, but its mask, "
+                "called size, is float32 [3] on cpu");
   batch.masks.clear();
   batch.labels.front().value.data<std::int64_t>()[2] = 3;
   CHECK(test::thrown<InvalidArgument>([&] { model.gradient(batch); }).starts_with("network: output digit: "));

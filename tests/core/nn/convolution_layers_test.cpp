@@ -1,16 +1,9 @@
-#include <doctest/doctest.h>
-
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/core/nn/layers.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
 #include "tests/core/nn/checks.h"
 #include "tests/support/arrays.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 // Layers like convolutions: values, shapes, parameters, errors. gradient_test checks their gradients in a
 // network.
@@ -208,34 +201,6 @@ TEST_CASE("invalid options of convolution layers are refused by name") {
   CHECK_REFUSED((Upsample2d{.scale = {0, 2}}.validate()), "upsample2d: scale must be at least 1, got [0, 2]");
   CHECK_REFUSED((ZeroPad2d{.padding = {0, 0, -1, 0}}.validate()),
                 "zeropad2d: padding cannot be negative, got [0, 0, -1, 0]");
-}
-
-TEST_CASE("models with convolution layers are saved and loaded, and give the same outputs bit for bit") {
-  const auto comesBack = [](const Shape& input, const std::vector<Layer>& layers) {
-    MultiLayerNetwork model({.seed = 5, .inputShape = input, .layers = layers});
-    model.init();
-    test::checkComesBack(model, test::classBatch(input, 5, 3, 2));
-  };
-  comesBack({4, 6, 6}, {Conv2d{.outChannels = 6, .kernel = {3, 3}, .groups = 2},
-                        ConvTranspose2d{.outChannels = 4,
-                                        .kernel = {3, 3},
-                                        .stride = {2, 2},
-                                        .padding = {1, 1},
-                                        .outputPadding = {1, 0},
-                                        .dilation = {1, 2},
-                                        .groups = 2,
-                                        .activation = Activation::ReLU,
-                                        .name = "up"},
-                        Upsample2d{.scale = {2, 1}, .mode = UpsampleMode::Bilinear},
-                        ZeroPad2d{.padding = {1, 2, 3, 0}}, Output{.classes = 3}});
-  comesBack({7, 4}, {Conv1d{.outChannels = 6,
-                            .kernel = 3,
-                            .stride = 2,
-                            .padding = 1,
-                            .dilation = 2,
-                            .groups = 2,
-                            .activation = Activation::GELU},
-                     Conv1d{.outChannels = 5, .kernel = 2, .causal = true}, Output{.classes = 3}});
 }
 
 }  // namespace muster

@@ -1,27 +1,14 @@
 #include "muster/core/nn/divergence_check.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <memory>
-
-#include "muster/core/base/error.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/nn/multi_layer_network.h"
-#include "tests/support/thrown.h"
+#include "tests/support/batch_of.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
 
 using test::thrown;
-
-Tensor classes(std::initializer_list<std::int64_t> all) {
-  auto labels = Tensor::zeros({std::ssize(all)}, DType::Int64);
-  std::ranges::copy(all, labels.data<std::int64_t>());
-  return labels;
-}
 
 /// A network of one dense layer with one input.
 std::unique_ptr<MultiLayerNetwork> smallNetwork(const Output& output, double l2 = 0) {
@@ -64,12 +51,12 @@ TEST_CASE(
   CHECK_NOTHROW(endsWith(from(100), 99));  // far above a constant prediction, but it fell
   CHECK_NOTHROW(endsWith(from(100), 120));
   CHECK_THROWS_AS(endsWith(from(100), 150), NonFiniteScore);
-  CHECK(thrown<NonFiniteScore>([&] { endsWith(untrained, std::numeric_limits<float>::infinity()); }) ==
+  CHECK(thrown<NonFiniteScore>([&] { endsWith(untrained, test::kInfinity); }) ==
         "the training diverged: the network's outputs are not numbers");
 }
 
 TEST_CASE("a classifier has diverged if its loss is far above the first and above guessing") {
-  InMemoryDataSetIterator data(Tensor::zeros({3, 1}), classes({1, 1, 1}), 2);
+  InMemoryDataSetIterator data(Tensor::zeros({3, 1}), test::integers({1, 1, 1}), 2);
   const auto owned = smallNetwork({.classes = 2});
   auto& network = *owned;
   const auto setBias = [&](float bias) {
@@ -94,7 +81,7 @@ TEST_CASE("the loss of a constant prediction follows from the labels") {
   };
   const Output squares{.classes = 3, .loss = Loss::MeanSquaredError, .activation = Activation::Identity};
   const Output sigmoids{.classes = 3, .loss = Loss::BinaryCrossEntropy, .activation = Activation::Sigmoid};
-  CHECK(constantOf({.classes = 3}, classes({2, 0, 1})) == doctest::Approx(std::log(3)));
+  CHECK(constantOf({.classes = 3}, test::integers({2, 0, 1})) == doctest::Approx(std::log(3)));
   CHECK(constantOf({.classes = 3}, Tensor::of({0, 1, 0, 1, 0, 0}, {2, 3})) == doctest::Approx(std::log(3)));
   CHECK(constantOf(sigmoids, Tensor::of({0, 1, 1, 0, 0, 0}, {2, 3})) == doctest::Approx(std::log(2)));
   CHECK(constantOf(squares, Tensor::of({0, 1, 2, 3, 4, 0}, {2, 3})) == doctest::Approx(5));

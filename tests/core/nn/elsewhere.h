@@ -1,12 +1,8 @@
 #pragma once
 
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "muster/core/nn/compile/on_device.h"
 #include "muster/core/nn/layer.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

@@ -1,16 +1,5 @@
-#include <doctest/doctest.h>
-
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/computation_graph.h"
@@ -25,7 +14,7 @@
 #include "tests/support/log_lines.h"
 #include "tests/support/network_probe.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 // Enqueued and recorded steps, as on a GPU. On request the CPU does the same, with the same bits as steps
 // that are computed immediately.
@@ -76,6 +65,21 @@ std::vector<Batch> mixture(std::int64_t count) {
   return batches;
 }
 
+/// A batch whose mask has a name of its own.
+Batch ofForm(int form) {
+  auto batch = test::classBatch({1, 8, 8}, 4, 3, 1);
+  Batch::ensure(batch.masks, fmt::format("weights{}", form), {4});
+  std::ranges::fill(batch.masks[0].value.span<float>(), static_cast<float>(1 + form));
+  return batch;
+}
+
+/// Initialises both; the steps of the first are enqueued.
+void initEnqueued(Network& model, Network& other, bool enqueued = true) {
+  model.init();
+  other.init();
+  test::setEnqueuedSteps(model, enqueued);
+}
+
 std::vector<double> scoresOf(Network& network, const std::vector<Batch>& batches) {
   std::vector<double> scores;
   for (const auto& batch : batches) {
@@ -100,9 +104,7 @@ bool sameState(Network& a, Network& b) {
 template <typename T, typename Configuration>
 void checkBothWays(const Configuration& configuration, const std::vector<Batch>& batches, bool recordable) {
   T atOnce(configuration), enqueued(configuration);
-  atOnce.init();
-  enqueued.init();
-  test::setEnqueuedSteps(enqueued, true);
+  initEnqueued(enqueued, atOnce);
   CHECK(scoresOf(enqueued, batches) == scoresOf(atOnce, batches));
   CHECK(sameState(enqueued, atOnce));
   CHECK(test::stepCounts(atOnce).launched == 0);
@@ -233,10 +235,8 @@ TEST_CASE("steps with a user-defined layer that does not declare itself recordab
   checkBothWays<MultiLayerNetwork>(onDevice, mixture(12), true);  // the network's own device: as if unsaid
 }
 
-TEST_CASE_TEMPLATE(
-    "a layer that allocates during a recording ends it, and the steps continue with the right bits", Where,
-    test::OnGpu, test::OnGpuInTensorFloat32) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("a layer that allocates during a recording ends it, and the steps continue with the right bits",
+             Where, test::OnGpu, test::OnGpuInTensorFloat32) {
   Context context(Where::device(), Where::options());
   auto configuration = images();
   // Between two layers with gradients beside each other, so that the side stream is part of the recording.
@@ -254,8 +254,7 @@ TEST_CASE_TEMPLATE(
   const auto broken = train(true);
   // Each form of batch has tried to record once and logged the failure; nothing else failed.
   for (const auto& line : lines.all())
-    if (line.starts_with("warning: "))
-      CHECK_MESSAGE(line.find("run call by call: layer allocating: ") != std::string::npos, line);
+    if (line.starts_with("warning: ")) CHECK_CONTAINS(line, "run call by call: layer allocating: ");
   const auto recorded = train(false);  // in the same context
   CHECK(broken.second == recorded.second);
   CHECK(sameState(*broken.first, *recorded.first));
@@ -266,9 +265,8 @@ TEST_CASE("a step waits for an updater without settings, and gives the same bits
   checkBothWays<MultiLayerNetwork>(images(OwnRule{.learningRate = 0.05}), mixture(12), true);
 }
 
-TEST_CASE_TEMPLATE("batches of a resident data set are gathered on the network's device", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("batches of a resident data set are gathered on the network's device", Where,
+             MUSTER_TEST_DEVICES) {
   const auto all = asBytes(test::classBatch({1, 8, 8}, 37, 3, 2));
   const auto train = [&](MemoryPlacement placement, bool enqueued) {
     Context context(Where::device(), Where::options());
@@ -322,28 +320,19 @@ TEST_CASE("enqueued steps allocate nothing, with batches of two sizes and with a
       sum += model.step(*batch).wait().score;
   };
   for (int i = 0; i < 4; ++i) round();
-  const long before = test::allocations();
-  round();
-  round();
-  CHECK(test::allocations() == before);
+  for (int i = 0; i < 2; ++i) CHECK(test::allocationsIn(round) == 0);
   CHECK(std::isfinite(sum));
 }
 
 TEST_CASE("a network keeps a few programs and batch forms; tickets of steps outlive both") {
   MultiLayerNetwork model(images()), reference(images());
-  model.init();
-  reference.init();
-  test::setEnqueuedSteps(model, true);
+  initEnqueued(model, reference);
   std::vector<StepTicket> tickets;
   std::vector<double> expected;
   // Twelve batch sizes, and five forms of one of them: several times more than are kept.
   std::vector<Batch> batches;
   for (std::int64_t i = 0; i < 12; ++i) batches.push_back(test::classBatch({1, 8, 8}, 2 + i, 3, 1));
-  for (int i = 0; i < 5; ++i) {
-    batches.push_back(test::classBatch({1, 8, 8}, 4, 3, 1));
-    Batch::ensure(batches.back().masks, fmt::format("weights{}", i), {4}).data<float>()[0] = 1;
-    std::ranges::fill(batches.back().masks[0].value.span<float>(), static_cast<float>(1 + i));
-  }
+  for (int i = 0; i < 5; ++i) batches.push_back(ofForm(i));
   const test::LogLines lines;
   const std::string told =
       "warning: network: batches of more than 8 sizes take turns; steps of the others are prepared again "
@@ -361,9 +350,7 @@ TEST_CASE("a network keeps a few programs and batch forms; tickets of steps outl
 
 TEST_CASE("alternating between more batch forms than are kept is logged once, and gives the same steps") {
   MultiLayerNetwork model(images()), reference(images());
-  model.init();
-  reference.init();
-  test::setEnqueuedSteps(model, true);
+  initEnqueued(model, reference);
   const test::LogLines lines;
   const std::string told =
       "warning: network: batches of more than 4 forms (masks, element types) take turns; steps of the others "
@@ -371,9 +358,7 @@ TEST_CASE("alternating between more batch forms than are kept is logged once, an
   for (int forms = 4; forms <= 5; ++forms) {
     for (int round = 0; round < 3; ++round)
       for (int form = 0; form < forms; ++form) {
-        auto batch = test::classBatch({1, 8, 8}, 4, 3, 1);
-        Batch::ensure(batch.masks, fmt::format("weights{}", form), {4});
-        std::ranges::fill(batch.masks[0].value.span<float>(), static_cast<float>(1 + form));
+        const auto batch = ofForm(form);
         CHECK(model.step(batch).wait().score == reference.step(batch).wait().score);
       }
     CHECK(std::ranges::count(lines.all(), told) == (forms == 4 ? 0 : 1));
@@ -381,18 +366,15 @@ TEST_CASE("alternating between more batch forms than are kept is logged once, an
   CHECK(sameState(model, reference));
 }
 
-TEST_CASE_TEMPLATE("a loss that is not finite changes neither parameters nor the updater's state", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("a loss that is not finite changes neither parameters nor the updater's state", Where,
+             MUSTER_TEST_DEVICES) {
   Context context(Where::device(), Where::options());
   MultiLayerNetwork model(images(), context), before(images());
-  model.init();
-  before.init();
-  test::setEnqueuedSteps(model, true);
+  initEnqueued(model, before);
   auto batch = test::classBatch({1, 8, 8}, 16, 3, 1);
   for (int i = 0; i < 4; ++i) model.step(batch);
   before.copyStateFrom(model);
-  const float good = std::exchange(batch.features[0].value.data<float>()[7], std::nanf(""));
+  const float good = std::exchange(batch.features[0].value.data<float>()[7], test::kNan);
   CHECK(std::isnan(model.step(batch).wait().score));
   CHECK(sameState(model, before));
   batch.features[0].value.data<float>()[7] = good;
@@ -400,9 +382,8 @@ TEST_CASE_TEMPLATE("a loss that is not finite changes neither parameters nor the
   CHECK_FALSE(sameState(model, before));
 }
 
-TEST_CASE_TEMPLATE("a gradient that is not finite although its score is changes nothing, and is named", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("a gradient that is not finite although its score is changes nothing, and is named", Where,
+             MUSTER_TEST_DEVICES) {
   Context context(Where::device(), Where::options());
   for (const double clipNorm : {0.0, 1.0}) {
     const MultiLayerConfiguration configuration{
@@ -412,15 +393,12 @@ TEST_CASE_TEMPLATE("a gradient that is not finite although its score is changes 
         .inputShape = {6},
         .layers = {Dense{.units = 5, .activation = Activation::Tanh}, Output{.classes = 3}}};
     MultiLayerNetwork model(configuration, context), before(configuration);
-    model.init();
-    before.init();
-    test::setEnqueuedSteps(model, true);
+    initEnqueued(model, before);
     auto batch = test::classBatch({6}, 4, 3, 1);
     for (int i = 0; i < 4; ++i) model.step(batch);
     before.copyStateFrom(model);
     const auto refused = [&] { return *copyTo(model.stepRefused(), Device::cpu()).data<double>(); };
-    const float good =
-        std::exchange(batch.features[0].value.data<float>()[6 + 2], std::numeric_limits<float>::infinity());
+    const float good = std::exchange(batch.features[0].value.data<float>()[6 + 2], test::kInfinity);
     CHECK(test::thrown<NonFiniteScore>([&] {
             model.step(batch).wait();
           }).starts_with("the gradient of dense1.weight is not finite: element 2;"));
@@ -442,27 +420,24 @@ TEST_CASE("fit() with enqueued steps names the batch whose score is not finite")
   test::setEnqueuedSteps(model, true);
   std::vector<Batch> batches = mixture(6);
   batches[1].features[0].value = cloneTensor(batches[1].features[0].value);
-  batches[1].features[0].value.data<float>()[7] = std::numeric_limits<float>::quiet_NaN();
+  batches[1].features[0].value.data<float>()[7] = test::kNan;
   test::ListIterator data(batches);
   CHECK(test::thrown<NonFiniteScore>([&] { model.fit(data); }).starts_with("batch 2 of epoch 1: the score"));
 }
 
-TEST_CASE_TEMPLATE("an invalid mask changes neither parameters nor the updater's state", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("an invalid mask changes neither parameters nor the updater's state", Where,
+             MUSTER_TEST_DEVICES) {
   Context context(Where::device(), Where::options());
   for (const bool enqueued : {true, false}) {
     if (!enqueued && !Where::device().isCpu()) continue;
     MultiLayerNetwork model(images(), context), before(images());
-    model.init();
-    before.init();
-    test::setEnqueuedSteps(model, enqueued);
+    initEnqueued(model, before, enqueued);
     auto batch = test::classBatch({1, 8, 8}, 4, 3, 1);
     Tensor mask = Batch::ensure(batch.masks, "weights", {4});
     std::ranges::fill(mask.span<float>(), 1.0f);
     for (int i = 0; i < 4; ++i) model.step(batch).wait();
     before.copyStateFrom(model);
-    for (const float bad : {std::nanf(""), -1.0f, -3.0f}) {
+    for (const float bad : {test::kNan, -1.0f, -3.0f}) {
       mask.data<float>()[1] = bad;
       CHECK_REFUSED(
           model.step(batch).wait(),
@@ -472,8 +447,7 @@ TEST_CASE_TEMPLATE("an invalid mask changes neither parameters nor the updater's
   }
 }
 
-TEST_CASE_TEMPLATE("a label out of range is reported when the score is read", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("a label out of range is reported when the score is read", Where, MUSTER_TEST_DEVICES) {
   if (Where::device().isCpu()) return;  // the CPU finds it when the step is enqueued
   Context context(Where::device(), Where::options());
   MultiLayerNetwork model(images(), context);
@@ -484,9 +458,8 @@ TEST_CASE_TEMPLATE("a label out of range is reported when the score is read", Wh
   CHECK_REFUSED(ticket.wait(), "loss: the label of row 4 is 3, expected 0 to 2");
 }
 
-TEST_CASE_TEMPLATE("enqueued training agrees with the CPU, and has the same bits twice", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("enqueued training agrees with the CPU, and has the same bits twice", Where,
+             MUSTER_TEST_DEVICES) {
   Context context(Where::device(), Where::options());
   MultiLayerNetwork onCpu(images()), first(images(), context), second(images(), context);
   for (auto* model : {&onCpu, &first, &second}) model->init();
@@ -506,8 +479,7 @@ TEST_CASE_TEMPLATE("enqueued training agrees with the CPU, and has the same bits
   CHECK(test::maxError(mine, test::toArray(theirs)) < 1e-3);
 }
 
-TEST_CASE_TEMPLATE("gradients of enqueued steps agree with central differences", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("gradients of enqueued steps agree with central differences", Where, MUSTER_TEST_DEVICES) {
   Context context(Where::device(), Where::options());
   auto configuration = images();
   MultiLayerNetwork model(configuration, context);
@@ -519,8 +491,7 @@ TEST_CASE_TEMPLATE("gradients of enqueued steps agree with central differences",
   CHECK(test::sameBits(copyTo(model.block(BlockKind::Parameters).values, Device::cpu()), before));
 }
 
-TEST_CASE_TEMPLATE("a network's state moves between devices, and through files", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("a network's state moves between devices, and through files", Where, MUSTER_TEST_DEVICES) {
   Context context(Where::device(), Where::options());
   MultiLayerNetwork trained(images(), context), there(images(), context), here(images());
   for (auto* model : {&trained, &there, &here}) model->init();
@@ -536,8 +507,7 @@ TEST_CASE_TEMPLATE("a network's state moves between devices, and through files",
   CHECK(sameState(*Network::load(directory / "model.safetensors"), trained));
 }
 
-TEST_CASE_TEMPLATE("forward() and backward() take and give tensors on the CPU", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("forward() and backward() take and give tensors on the CPU", Where, MUSTER_TEST_DEVICES) {
   Context context(Where::device(), Where::options());
   const MultiLayerConfiguration configuration{
       .seed = 3,
@@ -556,8 +526,7 @@ TEST_CASE_TEMPLATE("forward() and backward() take and give tensors on the CPU", 
   CHECK(test::maxError(gradInput[1], test::toArray(gradInput[0])) < 1e-5);
 }
 
-TEST_CASE_TEMPLATE("a hundred epochs use no more memory than ten", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("a hundred epochs use no more memory than ten", Where, MUSTER_TEST_DEVICES) {
   Context context(Where::device(), Where::options());
   MultiLayerNetwork model(images(), context);
   model.init();

@@ -1,16 +1,9 @@
-#include <doctest/doctest.h>
-
-#include <cstdint>
-#include <limits>
-#include <string>
-
-#include "muster/core/base/error.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/core/ops/conv2d.h"
 #include "muster/core/ops/conv_transpose2d.h"
 #include "muster/core/ops/pad2d.h"
 #include "muster/core/ops/pool2d.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

@@ -1,15 +1,10 @@
 #include "muster/core/nn/compile/graph_order.h"
 
-#include <doctest/doctest.h>
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <string>
-#include <vector>
 
 #include "muster/core/base/random.h"
 #include "muster/core/nn/layers.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

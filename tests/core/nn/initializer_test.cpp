@@ -1,14 +1,8 @@
 #include "muster/core/nn/initializer.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-
-#include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
-#include "tests/support/memory_fields.h"
-#include "tests/support/thrown.h"
+#include "tests/support/json_text.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -100,30 +94,24 @@ TEST_CASE("element i is number i of the random stream of the seed and the name")
 TEST_CASE("initialisers are written and read back") {
   for (const Init& init : {Init::xavier(), Init::he(), Init::normal(0.25), Init::uniform(0.5), Init::zero(),
                            Init::constant(-2)}) {
-    const FieldTree tree = written(init);
-    CHECK(tree.objects.at("it").type == nameOf(init.kind));
-    Init again = Init::normal(7);
-    TreeReader reader(tree);
-    again.field("it", reader);
+    const auto text = jsonOf(init);
+    CHECK_CONTAINS(text, fmt::format("\"type\": \"{}\"", nameOf(init.kind)));
+    const Init again = fromJson(text, Init::normal(7));
     CHECK(again.kind == init.kind);
     if (init.scale != 0) CHECK(again.scale == init.scale);
-    CHECK(written(again) == tree);
+    CHECK(jsonOf(again) == text);
   }
-  FieldTree unknown = written(Init::he());
-  unknown.objects.at("it").type = "kaiming";
-  Init init;
-  TreeReader reader(unknown);
   CHECK_REFUSED(
-      init.field("it", reader),
-      "initialiser: there is no type \"kaiming\"; there are xavier, he, normal, uniform, zero, constant");
+      fromJson<Init>(R"({"it": {"type": "kaiming"}})"),
+      "it: initialiser: there is no type \"kaiming\"; there are xavier, he, normal, uniform, zero, constant");
 }
 
 TEST_CASE("initialisers refuse options out of range") {
   CHECK_THROWS_AS(Init::normal(-1).validate(), InvalidArgument);
-  CHECK_THROWS_AS(Init::uniform(std::nan("")).validate(), InvalidArgument);
+  CHECK_THROWS_AS(Init::uniform(kNan).validate(), InvalidArgument);
   CHECK_NOTHROW(Init::uniform(0).validate());
   CHECK_NOTHROW(Init::constant(-3).validate());
-  CHECK_REFUSED(Init::constant(std::nan("")).validate(),
+  CHECK_REFUSED(Init::constant(kNan).validate(),
                 "initialiser constant: the value must be finite in float32, got nan");
   CHECK_THROWS_AS(Init::constant(1e39).validate(), InvalidArgument);
   CHECK_THROWS_AS(initialized(Init::xavier(), 3, 0, 1), InvalidArgument);

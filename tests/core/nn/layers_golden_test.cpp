@@ -1,20 +1,8 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <initializer_list>
-#include <limits>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/core/nn/layers.h"
 #include "muster/core/nn/multi_layer_network.h"
-#include "tests/core/nn/batches.h"
-#include "tests/core/nn/checks.h"
 #include "tests/support/arrays.h"
-#include "tests/support/thrown.h"
+#include "tests/support/batch_of.h"
+#include "tests/support/test.h"
 
 // Layers, and how a network ends, against values from a float64 script: outputs, gradients, and the order,
 // names and shapes of parameters. Grouped convolutions and their relatives are in convolution_layers_test,
@@ -133,12 +121,6 @@ void checkMasked(const std::string& name, const Layer& layer, const Tensor& inpu
   for (const auto& [suffix, mask] : masks()) check(name + suffix, layer, input, mask);
 }
 
-Tensor classesOf(std::initializer_list<std::int64_t> classes, const Shape& shape) {
-  Tensor tensor = Tensor::empty(shape, DType::Int64);
-  std::ranges::copy(classes, tensor.data<std::int64_t>());
-  return tensor;
-}
-
 /// Checks a loss after a dense layer with tanh.
 void checkLoss(std::string_view name, const Output& output, const Tensor& labels, const Tensor& mask) {
   CAPTURE(name);
@@ -155,12 +137,10 @@ void checkLoss(std::string_view name, const Output& output, const Tensor& labels
     REQUIRE(parameter.shape() == shape);
     std::ranges::copy(tensorOf(shape, 1 + i, 0.5).span<float>(), parameter.data<float>());
   }
-  Batch batch;
-  batch.features.push_back({"features", tensorOf(input.prepend(output.perStep ? 2 : 3), 0)});
-  batch.labels.push_back({"labels", labels});
+  Batch batch = test::batchOf(tensorOf(input.prepend(output.perStep ? 2 : 3), 0), labels);
   if (mask.defined()) batch.masks.push_back({"mask", mask});
   const Tensor& gradients = model.block(BlockKind::Gradients).values;
-  std::ranges::fill(gradients.span<float>(), std::numeric_limits<float>::quiet_NaN());
+  std::ranges::fill(gradients.span<float>(), test::kNan);
   const auto step = model.gradient(batch).wait();
   CHECK(step.score == doctest::Approx(golden.score).epsilon(1e-6));
   CHECK(step.weight == golden.weight);
@@ -223,19 +203,6 @@ TEST_CASE("pooling along sequences agrees with values from a float64 script, and
         "maxpool1d: padding must be between 0 and half the kernel, got 2 with kernel 2");
 }
 
-TEST_CASE("pooling along sequences passes the gradient check, and is saved to files") {
-  const MultiLayerConfiguration configuration{
-      .seed = 7,
-      .inputShape = {9, 3},
-      .layers = {Dense{.units = 4, .activation = Activation::Tanh, .perStep = true},
-                 MaxPool1d{.kernel = 3, .stride = 2, .padding = 1}, Conv1d{.outChannels = 5, .kernel = 2},
-                 AveragePool1d{}, Output{.classes = 3}}};
-  MultiLayerNetwork model(MultiLayerConfiguration::fromJson(configuration.toJson()));
-  CHECK(model.toJson() == configuration.toJson());
-  model.init();
-  test::checkGradientsOf(model, test::classBatch({9, 3}, 5, 3, 4));
-}
-
 TEST_CASE("layers over time agree with values from a float64 script, with masks") {
   Tensor indices = Tensor::empty({3, 4}, DType::Int64);
   for (std::int64_t i = 0; i < 12; ++i) indices.data<std::int64_t>()[i] = (3 * i + i / 4) % 5;
@@ -253,7 +220,8 @@ TEST_CASE("layers over time agree with values from a float64 script, with masks"
 }
 
 TEST_CASE("output layers agree with values from a float64 script: outputs, losses, gradients") {
-  const Tensor classes = classesOf({2, 0, 3}, {3}), overTime = classesOf({1, 3, 0, 2, 2, 1}, {2, 3});
+  const Tensor classes = test::integers({2, 0, 3}, {3}),
+               overTime = test::integers({1, 3, 0, 2, 2, 1}, {2, 3});
   test::Array soft = values({3, 4}, 4);
   for (std::int64_t n = 0; n < 3; ++n) {
     double sum = 0;

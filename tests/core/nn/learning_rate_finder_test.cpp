@@ -1,15 +1,11 @@
 #include "muster/core/nn/learning_rate_finder.h"
 
-#include <doctest/doctest.h>
-
-#include <cmath>
-
-#include "muster/core/base/error.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
+#include "tests/support/batch_of.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/state_bits.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -25,11 +21,8 @@ MultiLayerConfiguration regression() {
 }
 
 /// y = 3 x over x = -1 and 1: the loss (w - 3)^2 + b^2, so SGD diverges at rates above 1.
-ListIterator line() {
-  Batch batch;
-  batch.features.push_back({"features", Tensor::of({-1, 1}, {2, 1})});
-  batch.labels.push_back({"labels", Tensor::of({-3, 3}, {2, 1})});
-  return ListIterator({batch});
+ListIterator line(float last = 1) {
+  return ListIterator({batchOf(Tensor::of({-1, last}, {2, 1}), Tensor::of({-3, 3}, {2, 1}))});
 }
 
 }  // namespace
@@ -82,14 +75,10 @@ TEST_CASE("data whose first score is not finite are refused, and a single batch 
   MultiLayerNetwork network(regression());
   auto one = line();
   CHECK(findLearningRate(network, one, {.lowest = 1e-6, .highest = 1e-3, .steps = 100}).rates.size() == 100);
-  Batch batch;
-  batch.features.push_back({"features", Tensor::of({-1, std::nanf("")}, {2, 1})});
-  batch.labels.push_back({"labels", Tensor::of({-3, 3}, {2, 1})});
-  ListIterator data({batch});
-  CHECK(
-      thrown<NonFiniteScore>([&] { findLearningRate(network, data); }) ==
-      "learning rate finder: the score is nan before the first step; the data or the model hold a value that "
-      "is not finite, or are too large");
+  auto data = line(kNan);
+  CHECK(thrown<NonFiniteScore>([&] { findLearningRate(network, data); }) ==
+        "learning rate finder: the score is nan before the first step; the data or the model hold a value "
+        "that is not finite, or are too large");
 }
 
 TEST_CASE("numbers out of range are refused by name") {

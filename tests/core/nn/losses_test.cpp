@@ -1,19 +1,13 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <string>
-
-#include "muster/core/base/error.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/core/nn/own_output.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/core/nn/batches.h"
 #include "tests/core/nn/checks.h"
+#include "tests/support/batch_of.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/state_bits.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -55,10 +49,7 @@ double scoreOf(const Output& output, float bias, const Tensor& labels) {
   auto model = MultiLayerNetwork({.inputShape = {1}, .layers = {output}});
   model.init();
   model.block(BlockKind::Parameters).segment("output.bias").data<float>()[0] = bias;
-  Batch batch;
-  batch.features.push_back({"features", Tensor::zeros({labels.shape()[0], 1})});
-  batch.labels.push_back({"labels", labels});
-  return model.score(batch);
+  return model.score(batchOf(Tensor::zeros({labels.shape()[0], 1}), labels));
 }
 
 }  // namespace
@@ -84,25 +75,24 @@ TEST_CASE("a regression with the defaults predicts any number, not 1") {
 TEST_CASE("a softmax over one value is refused wherever it is one") {
   const std::string advice =
       "layer 1: output: a softmax over one output is always 1; for two classes give classes = 2, or units = "
-      "1 "
-      "with the loss bce; for a number give units = 1 with the loss mse";
+      "1 with the loss bce; for a number give units = 1 with the loss mse";
   CHECK(refusal(Output{.classes = 1}) == advice);
   CHECK(refusal(Output{.units = 1, .loss = Loss::MeanSquaredError, .activation = Activation::Softmax}) ==
         advice);
   CHECK(refusal(Dense{.units = 1, .activation = Activation::Softmax}) ==
         "layer 1: dense: a softmax over one unit is always 1");
-  CHECK(thrown<InvalidArgument>([] {
-          MultiLayerNetwork(
-              {.inputShape = {1, 4, 4}, .layers = {ActivationLayer{.activation = Activation::Softmax}}});
-        }).find("a softmax over one value is always 1, and the input is [1, 4, 4]") != std::string::npos);
+  CHECK_CONTAINS(thrown<InvalidArgument>([] {
+                   MultiLayerNetwork({.inputShape = {1, 4, 4},
+                                      .layers = {ActivationLayer{.activation = Activation::Softmax}}});
+                 }),
+                 "a softmax over one value is always 1, and the input is [1, 4, 4]");
 }
 
 TEST_CASE("classes and units are one number") {
   CHECK(refusal(Output{.classes = 2, .units = 2}) ==
         "layer 1: output: classes (2) and units (2) are two words for one number; give one");
-  CHECK(
-      refusal(Output{}).find("must be at least 1, got 0; it is called classes in a classification, otherwise "
-                             "units") != std::string::npos);
+  CHECK_CONTAINS(refusal(Output{}),
+                 "must be at least 1, got 0; it is called classes in a classification, otherwise units");
   const auto parsed = [](const std::string& output) {
     return MultiLayerConfiguration::fromJson(
         R"({"format": "muster.MultiLayerConfiguration", "version": 1, "inputShape": [3], "layers": [)" +
@@ -110,12 +100,12 @@ TEST_CASE("classes and units are one number") {
   };
   const auto read = [&](const std::string& output) { return parsed(output).toJson(); };
   const auto regression = read(R"({"type": "output", "units": 2, "loss": "huber", "delta": 0.5})");
-  CHECK(regression.find("\"units\": 2") != std::string::npos);
-  CHECK(regression.find("classes") == std::string::npos);
-  CHECK(regression.find("\"activation\": \"identity\"") != std::string::npos);
-  CHECK(regression.find("\"delta\": 0.5") != std::string::npos);
+  CHECK_CONTAINS(regression, "\"units\": 2");
+  CHECK_LACKS(regression, "classes");
+  CHECK_CONTAINS(regression, "\"activation\": \"identity\"");
+  CHECK_CONTAINS(regression, "\"delta\": 0.5");
   const auto classification = read(R"({"type": "output", "classes": 4, "labelSmoothing": 0.1})");
-  CHECK(classification.find("units") == std::string::npos);
+  CHECK_LACKS(classification, "units");
   CHECK(MultiLayerConfiguration::fromJson(classification).toJson() == classification);
   CHECK(parsed(R"({"type": "output", "classes": 4, "units": 0})").toJson() ==
         read(R"({"type": "output", "classes": 4})"));
@@ -133,18 +123,13 @@ TEST_CASE("scores are those worked out by hand") {
 
 TEST_CASE("one sigmoid output learns two classes from class indices as from numbers") {
   const Output output{.units = 1, .loss = Loss::BinaryCrossEntropy};
-  const auto classes = [](std::vector<std::int64_t> values) {
-    Tensor labels = Tensor::empty({std::ssize(values)}, DType::Int64);
-    std::ranges::copy(values, labels.data<std::int64_t>());
-    return labels;
-  };
   // sigmoid(ln 3) = 3/4, against 1 and 0.
   const auto logit = static_cast<float>(std::log(3.0));
-  CHECK(scoreOf(output, logit, classes({1, 0})) ==
+  CHECK(scoreOf(output, logit, integers({1, 0})) ==
         doctest::Approx((std::log(4.0 / 3) + std::log(4.0)) / 2).epsilon(1e-6));
-  CHECK_REFUSED(scoreOf(output, 0, classes({1, 2})), "loss: the label of row 1 is 2, expected 0 to 1");
+  CHECK_REFUSED(scoreOf(output, 0, integers({1, 2})), "loss: the label of row 1 is 2, expected 0 to 1");
   CHECK_REFUSED(
-      scoreOf({.units = 2, .loss = Loss::BinaryCrossEntropy}, 0, classes({1, 0})),
+      scoreOf({.units = 2, .loss = Loss::BinaryCrossEntropy}, 0, integers({1, 0})),
       "network: output output takes float32 [2, 2], but its labels, called labels, are int64 [2] on cpu");
 
   const Batch indices = classBatch({3}, 20, 2, 5);
@@ -198,8 +183,7 @@ TEST_CASE("a loss of one's own is trained, checked, saved, and merged bit for bi
   ParallelWrapper::Builder(wrapped).workers(1).build().fit(data, 3);
   CHECK(stateBits(model) == stateBits(wrapped));
   checkComesBack(model, batch);
-  CHECK(refusal(OutputOf<Quantile>{.units = 2, .loss = {.quantile = 1}}).find("1 is not in (0, 1)") !=
-        std::string::npos);
+  CHECK_CONTAINS(refusal(OutputOf<Quantile>{.units = 2, .loss = {.quantile = 1}}), "1 is not in (0, 1)");
 }
 
 TEST_CASE("the best constant for a quantile's loss is that quantile") {

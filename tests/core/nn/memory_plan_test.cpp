@@ -1,10 +1,7 @@
 #include "muster/core/nn/compile/memory_plan.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-
 #include "muster/core/base/random.h"
+#include "tests/support/test.h"
 
 using muster::RandomStream;
 using muster::detail::Lifetimes;

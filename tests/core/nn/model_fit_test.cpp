@@ -1,11 +1,3 @@
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <limits>
-#include <optional>
-#include <stdexcept>
-
-#include "muster/core/base/error.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/fit_remarks.h"
@@ -15,7 +7,7 @@
 #include "tests/support/log_lines.h"
 #include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 #include "tests/support/toy_data.h"
 #include "tests/support/toy_model.h"
 
@@ -77,17 +69,15 @@ TEST_CASE(
   CHECK(fitRemarks(model, 10, 100, 1).empty());
   CHECK(fitRemarks(model, 1, 100, 2).empty());  // a program may call fit() for each epoch
   // Half of the cosine: iteration 499 of 1000 has 0.1 (1 + cos(0.499 pi)).
-  CHECK(
-      fitRemarks(model, 10, 100, 2) ==
-      std::vector<std::string>{
-          "the learning rate's schedule (cosine) takes 1000 iterations, and the training ends after 500 (an "
-          "epoch's 100 batches are 50 iterations of 2 workers), at a rate of 0.1; a schedule in epochs does "
-          "not depend on the number of workers"});
+  CHECK(fitRemarks(model, 10, 100, 2) ==
+        std::vector<std::string>{
+            "the learning rate's schedule (cosine) takes 1000 iterations, and the training ends after 500 "
+            "(an epoch's 100 batches are 50 iterations of 2 workers), at a rate of 0.1; a schedule in epochs "
+            "does not depend on the number of workers"});
   CHECK(fitRemarks(model, 20, 100, 1) ==
         std::vector<std::string>{
             "the learning rate's schedule (cosine) is 0 after 1000 iterations, and the training goes on to "
-            "2000 "
-            "(100 batches an epoch); a schedule in epochs does not depend on the number of workers"});
+            "2000 (100 batches an epoch); a schedule in epochs does not depend on the number of workers"});
   MultiLayerNetwork warmed(
       {.updater = Sgd{.learningRate = WarmUpSchedule{.iterations = 100, .then = ExponentialSchedule{}}},
        .inputShape = {2},
@@ -178,17 +168,15 @@ TEST_CASE(
 
 TEST_CASE("a score that is not finite is named, and does not change the parameters") {
   ToyModel model;
-  auto data = ToyIterator::ofValues({2, std::nanf("")});
+  auto data = ToyIterator::ofValues({2, kNan});
   const auto text = thrown<NonFiniteScore>([&] { model.fit(data); });
   CHECK(text ==
-        "batch 2 of epoch 1: x holds nan: example 1 of the batch (example 2 of the epoch), column 1, "
-        "counted from 1");
+        "batch 2 of epoch 1: x holds nan: example 1 of the batch (example 2 of the epoch), column 1, counted "
+        "from 1");
   CHECK(model.parameters()[0] == 1);
 
   // Ignore the sign of a NaN, but not that of an infinity.
-  const double infinity = std::numeric_limits<double>::infinity();
-  for (const auto& [score, word] :
-       {std::pair(std::copysign(std::nan(""), -1.0), "nan"), {-infinity, "-inf"}}) {
+  for (const auto& [score, word] : {std::pair(std::copysign(kNan, -1.0), "nan"), {-kInfinity, "-inf"}}) {
     model.control().reportedScore = [&](const Batch&, double) { return score; };
     CHECK(thrown<NonFiniteScore>([&] {
             model.fit(data);
@@ -267,7 +255,7 @@ TEST_CASE("a step's score is read while the next step runs") {
 
 TEST_CASE("a late score that is not finite is named by its own batch") {
   LateModel model;
-  auto data = ToyIterator::ofValues({1, std::nanf(""), 6, 7});
+  auto data = ToyIterator::ofValues({1, kNan, 6, 7});
   CHECK(thrown<NonFiniteScore>([&] { model.fit(data); }).starts_with("batch 2 of epoch 1: "));
   CHECK(model.order == "step1 step2 wait1 step3 wait2 ");
 }

@@ -1,10 +1,3 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/core/nn/models/char_lstm.h"
 #include "muster/core/nn/models/gpt.h"
 #include "muster/core/nn/models/lenet.h"
@@ -12,7 +5,7 @@
 #include "muster/core/nn/models/resnet18.h"
 #include "tests/core/nn/batches.h"
 #include "tests/core/nn/checks.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 
@@ -134,7 +127,7 @@ TEST_CASE("ready-made models refuse invalid options, also a dropout rate") {
   CHECK(problem([] { return charLstm(5, {.units = 0}); }) ==
         "layer 1: lstm: units must be at least 1, got 0");
   CHECK(problem([] { return charLstm(5, {.embedding = 0}); }).starts_with("layer 0: embedding: "));
-  for (const double rate : {-0.1, 1.0, std::nan("")}) {
+  for (const double rate : {-0.1, 1.0, double{test::kNan}}) {
     const auto refusal = fmt::format("dropout: rate must be at least 0 and below 1, got {}", rate);
     CHECK(problem([&] { return charLstm(5, {.dropout = rate}); }) == "layer 2: " + refusal);
     CHECK(problem([&] { return mlp({4}, 2, {.dropout = rate}); }) == "layer 1: " + refusal);

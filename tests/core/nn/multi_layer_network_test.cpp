@@ -1,16 +1,10 @@
 #include "muster/core/nn/models/convnet.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <tuple>
-
-#include "muster/core/base/error.h"
 #include "muster/core/nn/computation_graph.h"
 #include "tests/core/nn/batches.h"
 #include "tests/support/arrays.h"
-#include "tests/support/thrown.h"
+#include "tests/support/batch_of.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 
@@ -25,10 +19,6 @@ std::string messageOf(auto call) {
     return error.what();
   }
   return "no InvalidArgument";
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 /// A user's layer with mistakes.
@@ -111,8 +101,8 @@ TEST_CASE("names of layers must be text on one line") {
   CHECK(problem("gr\xF6\xDF") == "network: the name of layer 0 is not UTF-8, as names in files are");
   for (const char* name : {"two\nlines", "a\tb", "\x7F", "\u009B2J"})
     CHECK(problem(name) ==
-          "network: the name of layer 0 holds a control character, as a newline; names are written to "
-          "tables and files");
+          "network: the name of layer 0 holds a control character, as a newline; names are written to tables "
+          "and files");
 }
 
 TEST_CASE("two tensors that would have one name in a file are refused when the network is constructed") {
@@ -126,9 +116,9 @@ TEST_CASE("two tensors that would have one name in a file are refused when the n
         "a (test-wrong) of features [3]: two tensors would be called a.w");
   CHECK(problem({Wrong{.name = "a", .tensors = {"b.w"}}, Wrong{.name = "a.b", .tensors = {"w"}}}) ==
         "a.b (test-wrong) of a [3]: two tensors would be called a.b.w");
-  CHECK(contains(problem({Dense{.units = 3, .name = "updater.velocity.a"}}),
-                 "its tensor updater.velocity.a.weight would be called as those of the updater"));
-  CHECK(contains(problem({Wrong{.name = "counters", .tensors = {"epoch"}}}), "its tensor counters.epoch"));
+  CHECK_CONTAINS(problem({Dense{.units = 3, .name = "updater.velocity.a"}}),
+                 "its tensor updater.velocity.a.weight would be called as those of the updater");
+  CHECK_CONTAINS(problem({Wrong{.name = "counters", .tensors = {"epoch"}}}), "its tensor counters.epoch");
   CHECK(problem({ActivationLayer{.name = "counters"}}) == "no InvalidArgument");
 }
 
@@ -139,8 +129,8 @@ TEST_CASE("sizes that do not fit any memory are refused, and so are inputs witho
   const std::int64_t many = std::int64_t{1} << 46, more = std::int64_t{1} << 62;
   CHECK(problem({1000000}, {Dense{.units = many}}) ==
         "dense1 (dense) of features [1000000]: shape: [70368744177664, 1000000] is too large");
-  CHECK(contains(problem({more, 4}, {Dense{.units = 2}}), "[4611686018427387904, 4] is too large"));
-  CHECK(contains(problem({more, 4, 1}, {ActivationLayer{}}), "is too large"));
+  CHECK_CONTAINS(problem({more, 4}, {Dense{.units = 2}}), "[4611686018427387904, 4] is too large");
+  CHECK_CONTAINS(problem({more, 4, 1}, {ActivationLayer{}}), "is too large");
   CHECK(problem({0}, {Dense{.units = 2}}) ==
         "dense1 (dense): its parameters depend on a size that the input's shape leaves open; state it");
 }
@@ -151,8 +141,8 @@ TEST_CASE(
   MultiLayerConfiguration configuration = convnet();
   configuration.inputShape = {};
   const std::string text = MultiLayerNetwork(configuration).summary();
-  CHECK(contains(text, "\nconv2          conv2d         ?"));
-  CHECK(contains(text, "\noutput         output         ?"));
+  CHECK_CONTAINS(text, "\nconv2          conv2d         ?");
+  CHECK_CONTAINS(text, "\noutput         output         ?");
   CHECK(text.ends_with("\nthe first batch gives the shape of features\n"));
   CHECK(MultiLayerNetwork(convnet()).summary().ends_with("431080\n"));
 }
@@ -172,8 +162,8 @@ TEST_CASE("the acceptance network has 431,080 parameters, named and shaped as Py
                                           "dense1.weight", "dense1.bias", "output.weight", "output.bias"});
   CHECK(segments[2].shape == Shape{50, 20, 5, 5});
   CHECK(segments[4].shape == Shape{500, 800});
-  CHECK(contains(model.summary(), "431080"));
-  CHECK(contains(model.summary(), "[50, 8, 8]"));
+  CHECK_CONTAINS(model.summary(), "431080");
+  CHECK_CONTAINS(model.summary(), "[50, 8, 8]");
 }
 
 TEST_CASE("initial weights come from the seed, layer by layer") {
@@ -245,9 +235,7 @@ TEST_CASE("a loss over examples adds up an example's steps, whatever the mask") 
                                                .lossMean = mean,
                                                .lossWeight = weight}}});
     model.init();
-    Batch batch;
-    batch.features.push_back({"features", Tensor::of({1, 2, 3, 4, 5, 6}, {2, 3, 1})});
-    batch.labels.push_back({"labels", Tensor::zeros({2, 3, 1})});
+    Batch batch = test::batchOf(Tensor::of({1, 2, 3, 4, 5, 6}, {2, 3, 1}), Tensor::zeros({2, 3, 1}));
     batch.masks.push_back({"features", Tensor::of({1, 1, 1, 1, 0, 0}, {2, 3})});
     const double score = model.score(batch);
     StepTicket step = model.step(batch);
@@ -305,7 +293,7 @@ TEST_CASE("a clone is equal and independent, and the input shape may come from t
   configuration.inputShape = {};
   MultiLayerNetwork model(configuration);
   CHECK_FALSE(model.initialized());
-  CHECK(contains(messageOf([&] { model.init(); }), "inputShape"));
+  CHECK_CONTAINS(messageOf([&] { model.init(); }), "inputShape");
   auto batch = test::classBatch({1, 28, 28}, 8, 10, 4);
   model.prepare(batch);
   model.step(batch);
@@ -320,37 +308,37 @@ TEST_CASE("invalid options are refused by name") {
   const auto network = [](std::vector<Layer> layers, Shape input = {1, 8, 8}) {
     return messageOf([&] { MultiLayerNetwork({.inputShape = input, .layers = layers}); });
   };
-  CHECK(contains(network({}), "no layers"));
-  CHECK(contains(network({Output{.classes = 2}, Output{.classes = 2}}), "must be the last"));
-  CHECK(contains(network({Conv2d{.outChannels = 0}, Output{.classes = 2}}), "layer 0: conv2d: outChannels"));
-  CHECK(contains(network({Conv2d{.outChannels = 2, .kernel = {9, 9}}, Output{.classes = 2}}),
-                 "conv1 (conv2d) of features [1, 8, 8]: conv2d: "));
-  CHECK(contains(network({MaxPool2d{.kernel = {9, 9}}, Output{.classes = 2}}),
-                 "maxpool1 (maxpool2d) of features [1, 8, 8]: "));
+  CHECK_CONTAINS(network({}), "no layers");
+  CHECK_CONTAINS(network({Output{.classes = 2}, Output{.classes = 2}}), "must be the last");
+  CHECK_CONTAINS(network({Conv2d{.outChannels = 0}, Output{.classes = 2}}), "layer 0: conv2d: outChannels");
+  CHECK_CONTAINS(network({Conv2d{.outChannels = 2, .kernel = {9, 9}}, Output{.classes = 2}}),
+                 "conv1 (conv2d) of features [1, 8, 8]: conv2d: ");
+  CHECK_CONTAINS(network({MaxPool2d{.kernel = {9, 9}}, Output{.classes = 2}}),
+                 "maxpool1 (maxpool2d) of features [1, 8, 8]: ");
   CHECK(network({Dense{.units = 6}, MaxPool2d{}, Output{.classes = 2}}) ==
         "maxpool1 (maxpool2d) of dense1 [6]: maxpool2d: expected an input [C, H, W], got [6]");
-  CHECK(contains(network({Dropout{.rate = 1}, Output{.classes = 2}}), "rate"));
-  CHECK(contains(network({Output{.classes = 2, .activation = Activation::Tanh}}),
-                 "nll goes with activation softmax"));
-  CHECK(contains(
+  CHECK_CONTAINS(network({Dropout{.rate = 1}, Output{.classes = 2}}), "rate");
+  CHECK_CONTAINS(network({Output{.classes = 2, .activation = Activation::Tanh}}),
+                 "nll goes with activation softmax");
+  CHECK_CONTAINS(
       network({Dense{.units = 3, .name = "a"}, Dense{.units = 3, .name = "a"}, Output{.classes = 2}}),
-      "two layers are called a"));
-  CHECK(contains(messageOf([] {
+      "two layers are called a");
+  CHECK_CONTAINS(messageOf([] {
                    MultiLayerNetwork({.updater = Sgd{.learningRate = -1}, .layers = {Output{.classes = 2}}});
                  }),
-                 "learning"));
-  CHECK(contains(messageOf([] { MultiLayerNetwork({.l2 = -1, .layers = {Output{.classes = 2}}}); }), "l2"));
+                 "learning");
+  CHECK_CONTAINS(messageOf([] { MultiLayerNetwork({.l2 = -1, .layers = {Output{.classes = 2}}}); }), "l2");
 
   MultiLayerNetwork model({.inputShape = {1, 8, 8}, .layers = {Output{.classes = 2}}});
   const auto batch = test::classBatch({1, 8, 8}, 2, 2, 1);
-  CHECK(contains(messageOf([&] { model.step(batch); }), "init()"));
+  CHECK_CONTAINS(messageOf([&] { model.step(batch); }), "init()");
   model.init();
-  CHECK(contains(messageOf([&] { model.step(test::classBatch({1, 8, 9}, 2, 2, 1)); }), "[1, 8, 8]"));
+  CHECK_CONTAINS(messageOf([&] { model.step(test::classBatch({1, 8, 9}, 2, 2, 1)); }), "[1, 8, 8]");
   auto badLabel = batch;
   badLabel.labels[0].value = Tensor::empty({2}, DType::Int64);
   badLabel.labels[0].value.data<std::int64_t>()[0] = 0;
   badLabel.labels[0].value.data<std::int64_t>()[1] = 2;
-  CHECK(contains(messageOf([&] { model.step(badLabel); }), "2"));
+  CHECK_CONTAINS(messageOf([&] { model.step(badLabel); }), "2");
 
   MultiLayerNetwork open({.layers = {Output{.classes = 2}}});
   auto row = batch;
@@ -359,8 +347,7 @@ TEST_CASE("invalid options are refused by name") {
       messageOf([&] { open.prepare(row); }) ==
       "network: the first batch gives the shape of features, and has to be [N, ...], got float32 [5] on cpu");
   row.features[0].value = Tensor::zeros({0, 5});
-  CHECK(
-      messageOf([&] { open.prepare(row); }) ==
-      "network: the first batch has no examples to take the shape of features from, it is float32 [0, 5] on "
-      "cpu");
+  CHECK(messageOf([&] { open.prepare(row); }) ==
+        "network: the first batch has no examples to take the shape of features from, it is float32 [0, 5] "
+        "on cpu");
 }

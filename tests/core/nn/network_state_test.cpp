@@ -1,17 +1,11 @@
 #include "muster/core/nn/compile/network_state.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-
-#include "muster/core/base/error.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
 #include "tests/support/arrays.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
 
 using namespace muster;
@@ -191,8 +185,8 @@ TEST_CASE("parameters that exceed the memory limit are refused, and the largest 
   parameters.add({.name = "dense1.weight", .shape = {1000, 4800}});
   parameters.add({.name = "dense1.bias", .shape = {1600}});
   // 4.8016 million numbers of 4 bytes: three blocks of 19.2 MB fit 60 MB, four do not.
-  CHECK_NOTHROW(detail::requireRoom(parameters, 3, root.path().string()));
-  CHECK(thrown<OutOfMemory>([&] { detail::requireRoom(parameters, 4, root.path().string()); }) ==
+  CHECK_NOTHROW(muster::detail::requireRoom(parameters, 3, root.path().string()));
+  CHECK(thrown<OutOfMemory>([&] { muster::detail::requireRoom(parameters, 4, root.path().string()); }) ==
         "network: its parameters, gradients and updater state take 76.8 MB, but of the 100.0 MB that this "
         "process may use (cgroup) 59.0 MB are left besides a hundredth that stays free; most of it: "
         "dense1.weight 4 x 19.2 MB");

@@ -1,16 +1,11 @@
 #include "muster/core/nn/compile/on_device.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-
-#include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
 #include "tests/core/nn/elsewhere.h"
 #include "tests/support/state_bits.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 
@@ -159,7 +154,7 @@ TEST_CASE("OnDevice is saved to files, and changes nothing on the network's own 
   MultiLayerNetwork plain(configuration);
   configuration.layers[0] = OnDevice(configuration.layers[0], Device::cpu());
   MultiLayerNetwork placed(configuration);
-  CHECK(placed.toJson().find("\"device\": \"cpu\"") != std::string::npos);
+  CHECK_CONTAINS(placed.toJson(), "\"device\": \"cpu\"");
   CHECK(MultiLayerConfiguration::fromJson(placed.toJson()).layers[0].settings().device == Device::cpu());
   plain.init();
   placed.init();
@@ -172,5 +167,5 @@ TEST_CASE("a device that is not available is refused") {
       {.inputShape = {6}, .layers = {OnDevice(Dense{.units = 5}, Device::cuda(97)), Output{.classes = 3}}});
   model.init();
   const Batch batch = test::classBatch({6}, 4, 3, 1);
-  CHECK(test::thrown<DeviceUnavailable>([&] { model.step(batch); }).find("cuda:97") != std::string::npos);
+  CHECK_CONTAINS(test::thrown<DeviceUnavailable>([&] { model.step(batch); }), "cuda:97");
 }

@@ -1,18 +1,13 @@
 #include "muster/core/nn/recompute_statistics.h"
 
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/arrays.h"
+#include "tests/support/batch_of.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/rounding.h"
 #include "tests/support/state_bits.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -38,9 +33,7 @@ ListIterator data(const std::vector<std::int64_t>& sizes) {
         x.push_back(feature(n, i));
         if (i < 2) y.push_back(n % 2 == i ? 1 : 0);
       }
-    Batch& batch = batches.emplace_back();
-    batch.features.push_back({"features", Tensor::of(x, {size, kWidth})});
-    batch.labels.push_back({"labels", Tensor::of(y, {size, 2})});
+    batches.push_back(batchOf(Tensor::of(x, {size, kWidth}), Tensor::of(y, {size, 2})));
   }
   return ListIterator(std::move(batches));
 }

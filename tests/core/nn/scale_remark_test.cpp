@@ -1,11 +1,10 @@
 #include "muster/core/nn/scale_remark.h"
 
-#include <doctest/doctest.h>
-
 #include "muster/core/data/in_memory.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/support/log_lines.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 
@@ -43,8 +42,7 @@ std::string warned(std::vector<Layer> layers, float first, float second, int wor
 TEST_CASE("fit warns of columns whose magnitudes differ, if nothing scales them") {
   const std::string expected =
       "fit: nothing scales the features, whose magnitudes differ: column 1 is about 6e+03, column 0 about "
-      "0.5; "
-      "with Normalise as the first layer the network learns from all of them";
+      "0.5; with Normalise as the first layer the network learns from all of them";
   CHECK(warned({Dense{.units = 3}, Output{.classes = 2}}, 0.5f, 6000) == expected);
   CHECK(warned({Output{.classes = 2}}, 0.5f, 6000, 1) == expected);
   CHECK(warned({Output{.classes = 2}}, 2, 40) == "");

@@ -1,13 +1,7 @@
-#include <doctest/doctest.h>
-
-#include <cstring>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "muster/core/nn/compile/program_memory.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

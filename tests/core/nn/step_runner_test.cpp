@@ -1,23 +1,12 @@
 #include "muster/core/nn/step/step_runner.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <functional>
-#include <memory>
-#include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/core/nn/step/score_ring.h"
 #include "muster/core/ops/loss.h"
 #include "tests/core/nn/batches.h"
 #include "tests/support/allocations.h"
 #include "tests/support/devices.h"
 #include "tests/support/log_lines.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 // A step here computes a loss of its features; its inputs and results use a staging slot as a network's do.
 
@@ -82,9 +71,8 @@ struct Steps {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("steps alternate between two staging slots, and each finishes before its slot is reused",
-                   Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("steps alternate between two staging slots, and each finishes before its slot is reused", Where,
+             MUSTER_TEST_DEVICES) {
   Steps steps(true, Where::device());
   for (int i = 1; i <= 5; ++i) {
     steps.run(static_cast<std::uint64_t>(i), static_cast<float>(i));
@@ -166,8 +154,7 @@ TEST_CASE("a recording that becomes invalid is given up, and the same steps run 
   CHECK(steps.runner.counts().launched == 0);
   CHECK(steps.runner.counts().unrecorded == 4);
   REQUIRE(lines.all().size() == 1);
-  CHECK(lines.all()[0].find("run call by call: layer dense1: this operation is not permitted") !=
-        std::string::npos);
+  CHECK_CONTAINS(lines.all()[0], "run call by call: layer dense1: this operation is not permitted");
 }
 
 TEST_CASE("a step inside the caller's own side stream scope does not count towards a recording") {
@@ -219,9 +206,7 @@ TEST_CASE("steps allocate nothing once they are recorded") {
     steps.runner.run(number, StepWork::Update);
   };
   for (std::uint64_t i = 1; i <= 4; ++i) run(i);
-  const long before = test::allocations();
-  for (std::uint64_t i = 5; i <= 9; ++i) run(i);
-  CHECK(test::allocations() == before);
+  for (std::uint64_t i = 5; i <= 9; ++i) CHECK(test::allocationsIn([&] { run(i); }) == 0);
 }
 
 TEST_CASE("a staging slot fits batches with its names, element types, shapes and sources of rows") {
@@ -244,9 +229,8 @@ TEST_CASE("a staging slot fits batches with its names, element types, shapes and
   CHECK_FALSE(slot.fits(batch));
 }
 
-TEST_CASE_TEMPLATE("a staging slot gathers each tensor by its own rows, and copies the step's numbers", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("a staging slot gathers each tensor by its own rows, and copies the step's numbers", Where,
+             MUSTER_TEST_DEVICES) {
   Context context(Where::device());
   Tensor images = Tensor::empty({5, 2}), classes = Tensor::empty({5}, DType::Int64);
   for (std::int64_t i = 0; i < 5; ++i) {
@@ -302,8 +286,7 @@ TEST_CASE("a staging slot does not own the source of its rows, and fits no other
   CHECK_FALSE(slot.fits(batch));
 }
 
-TEST_CASE_TEMPLATE("if a graph does not fit into memory, steps are run call by call", Where, test::OnGpu) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("if a graph does not fit into memory, steps are run call by call", Where, test::OnGpu) {
   Steps steps(true, Where::device());
   steps.run(1, 1);
   steps.outOfMemoryOnce = true;

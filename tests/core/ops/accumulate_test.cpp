@@ -1,18 +1,10 @@
 #include "muster/core/ops/accumulate.h"
 
-#include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <string>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "tests/support/arrays.h"
 #include "tests/support/devices.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using test::sameBits;
@@ -64,8 +56,7 @@ TEST_CASE_TEMPLATE("sum has the same bits for any number of threads, over inputs
       }
 }
 
-TEST_CASE_TEMPLATE("sum has the same bits on each device", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("sum has the same bits on each device", Where, MUSTER_TEST_DEVICES) {
   Context context(Where::device());
   for (const int count : {1, 2, 5, 8})
     for (const std::int64_t n : {1, 7, 256, 100003}) {

@@ -1,17 +1,9 @@
 #include "muster/core/ops/activation.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/rounding.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -52,17 +44,15 @@ void checkAgainstReference(Activation kind, const Array& x, const Array& gradY, 
   CHECK(test::sameBits(gradInPlace, gradX));
 }
 
-TEST_CASE_TEMPLATE("activations agree with the reference over layouts and threads", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("activations agree with the reference over layouts and threads", Where, MUSTER_TEST_DEVICES) {
   std::mt19937_64 random(test::freshSeed());
   // The last shape is above the grain size, so threads share it.
-  const Shape shapes[] = {{1, 1, 1, 1}, {17, 5, 3, 2}, {3, 20, 4, 4}, {33, 17, 5, 5}};
+  const Shape shapes[] = {{1, 1, 1, 1}, {17, 5, 3, 2}, {3, 20, 4, 4}, {33, 17, 5, 5}, {9, 10}};
   for (const auto& [kind, name] : EnumNames<Activation>::kNames)
     for (const Shape& shape : shapes)
       for (Layout layout : Where::layouts())
         for (const int threads : test::threadCounts<Where>({1, 3})) {
-          if (kind == Activation::Softmax && layout != Layout::RowMajor) continue;
+          if ((kind == Activation::Softmax || shape.rank() == 2) && layout != Layout::RowMajor) continue;
           CAPTURE(name);
           CAPTURE(shape.toString());
           CAPTURE(nameOf(layout));
@@ -86,31 +76,21 @@ TEST_CASE("softmax of a sequence is computed over the features of each step") {
   CHECK(test::sameBits(gradX.reshape({6, 2}), rows));
 }
 
-TEST_CASE("softmax of [N, C] agrees with the reference and does not overflow") {
-  std::mt19937_64 random(test::freshSeed());
+TEST_CASE("softmax does not overflow") {
   Context context;
-  checkAgainstReference(Activation::Softmax, test::randomArray({9, 10}, random, -6, 6),
-                        test::randomArray({9, 10}, random), Layout::RowMajor, context);
   const Tensor x = Tensor::of({1000, 1000, -1000, 0, -2000, -2000}, {2, 3});
   Tensor y = test::nanTensor({2, 3});
   activationForward(Activation::Softmax, x, y, context);
   CHECK(test::maxError(y, Array({2, 3}, {0.5, 0.5, 0, 1, 0, 0})) == 0);
 }
 
-TEST_CASE("activations have the known values at selected points") {
+TEST_CASE("activations pass NaN on") {
   Context context;
-  const auto at = [&](Activation kind, float x) {
-    Tensor y = test::nanTensor({1});
-    activationForward(kind, Tensor::of({x}, {1}), y, context);
-    return y.data<float>()[0];
-  };
-  CHECK(at(Activation::ReLU, -2) == 0);
-  CHECK(at(Activation::LeakyReLU, -2) == doctest::Approx(-0.02));
-  CHECK(at(Activation::Tanh, 0.5f) == doctest::Approx(0.46211716));
-  CHECK(at(Activation::Sigmoid, 2) == doctest::Approx(0.88079708));
-  CHECK(at(Activation::GELU, 1) == doctest::Approx(0.84134475));
-  for (auto kind : {Activation::ReLU, Activation::LeakyReLU, Activation::Tanh, Activation::Sigmoid})
-    CHECK(std::isnan(at(kind, std::numeric_limits<float>::quiet_NaN())));
+  for (auto kind : {Activation::ReLU, Activation::LeakyReLU, Activation::Tanh, Activation::Sigmoid}) {
+    Tensor y = Tensor::zeros({1});
+    activationForward(kind, Tensor::of({test::kNan}, {1}), y, context);
+    CHECK(std::isnan(y.data<float>()[0]));
+  }
 }
 
 TEST_CASE("tanh and sigmoid are accurate to a few units in the last place for all magnitudes") {

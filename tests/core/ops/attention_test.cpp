@@ -1,17 +1,9 @@
 #include "muster/core/ops/attention.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <string_view>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "tests/support/arrays.h"
 #include "tests/support/devices.h"
 #include "tests/support/rounding.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -49,10 +41,9 @@ Tensor maskOn(Device device, const Tensor& mask) {
   return mask.defined() ? copyTo(mask, device) : mask;
 }
 
-TEST_CASE_TEMPLATE(
+TEST_CASE_ON(
     "attention's outputs and gradients agree with a float64 script, masked or not, on any number of threads",
     Where, MUSTER_TEST_MATH_MODES) {
-  MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   for (const auto& golden : kAttentionGolden)
     for (const int threads : test::threadCounts<Where>({1, 3})) {
@@ -80,11 +71,10 @@ TEST_CASE_TEMPLATE(
     }
 }
 
-TEST_CASE_TEMPLATE(
+TEST_CASE_ON(
     "a padded sequence gives the results of the sequence alone, and a causal step does not depend on later "
     "ones",
     Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   std::mt19937_64 random(test::freshSeed());
   Context context(device, Where::options());
@@ -121,9 +111,8 @@ TEST_CASE_TEMPLATE(
   }
 }
 
-TEST_CASE_TEMPLATE("large products neither overflow nor give NaN, and NaN inputs give NaN", Where,
-                   MUSTER_TEST_MATH_MODES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("large products neither overflow nor give NaN, and NaN inputs give NaN", Where,
+             MUSTER_TEST_MATH_MODES) {
   const Device device = Where::device();
   Context context(device, Where::options());
   const ContextScope scope(context);
@@ -138,7 +127,7 @@ TEST_CASE_TEMPLATE("large products neither overflow nor give NaN, and NaN inputs
   context.synchronize();
   for (const Tensor& tensor : {y, gradX})
     CHECK(std::ranges::all_of(test::toArray(tensor).values, [](double v) { return std::isfinite(v); }));
-  x.data<float>()[0] = std::nanf("");
+  x.data<float>()[0] = test::kNan;
   const Tensor broken = copyTo(x, device);
   plan->forward(broken, {}, y);
   context.synchronize();

@@ -1,23 +1,15 @@
 #include "muster/core/ops/axpy.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
-#include "muster/core/base/error.h"
 #include "tests/support/arrays.h"
 #include "tests/support/devices.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 
 using test::randomTensor;
 
-TEST_CASE_TEMPLATE("axpy computes y + a x with one rounding, whatever the device, the size and the threads",
-                   Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("axpy computes y + a x with one rounding, whatever the device, the size and the threads", Where,
+             MUSTER_TEST_DEVICES) {
   for (const DType type : {DType::Float32, DType::Float64})
     for (const int threads : test::threadCounts<Where>({1, 3}))
       for (const std::int64_t n : {0, 1, 7, 1009, 100003}) {
@@ -41,8 +33,7 @@ TEST_CASE_TEMPLATE("axpy computes y + a x with one rounding, whatever the device
       }
 }
 
-TEST_CASE_TEMPLATE("axpy may read and write the same tensor", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("axpy may read and write the same tensor", Where, MUSTER_TEST_DEVICES) {
   Context context(Where::device());
   Tensor y = copyTo(Tensor::of({1, -2, 4}, {3}), Where::device());
   axpy(0.5, y, y, context);

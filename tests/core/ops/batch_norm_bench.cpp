@@ -70,15 +70,15 @@ class OneDnn {
     const auto flags =
         normalization_flags::use_scale | normalization_flags::use_shift | normalization_flags::fuse_norm_relu;
 #if DNNL_VERSION_MAJOR >= 3
-    const batch_normalization_forward::primitive_desc forward(engine_, prop_kind::forward_training, data, data,
-                                                              1e-5f, flags);
-    const batch_normalization_backward::primitive_desc backward(engine_, prop_kind::backward, data, data, data,
-                                                                1e-5f, flags, forward);
+    const batch_normalization_forward::primitive_desc forward(engine_, prop_kind::forward_training, data,
+                                                              data, 1e-5f, flags);
+    const batch_normalization_backward::primitive_desc backward(engine_, prop_kind::backward, data, data,
+                                                                data, 1e-5f, flags, forward);
 #else
     const batch_normalization_forward::primitive_desc forward(
         {prop_kind::forward_training, data, 1e-5f, flags}, engine_);
-    const batch_normalization_backward::primitive_desc backward({prop_kind::backward, data, data, 1e-5f, flags},
-                                                                engine_, forward);
+    const batch_normalization_backward::primitive_desc backward(
+        {prop_kind::backward, data, data, 1e-5f, flags}, engine_, forward);
 #endif
     forward_ = batch_normalization_forward(forward);
     backward_ = batch_normalization_backward(backward);

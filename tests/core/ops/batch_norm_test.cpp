@@ -1,18 +1,12 @@
 #include "muster/core/ops/batch_norm.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
 #include <numbers>
 
-#include "muster/core/base/error.h"
 #include "muster/core/ops/accumulate.h"
 #include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/rounding.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -28,7 +22,7 @@ std::vector<Layout> layoutsOf(const Shape& input) {
 
 Tensor nanSums(const BatchNormShape& shape, Device device = Device::cpu()) {
   Tensor sums = Tensor::empty({2, shape.channels()}, DType::Float64);
-  std::ranges::fill(sums.span<double>(), std::numeric_limits<double>::quiet_NaN());
+  std::ranges::fill(sums.span<double>(), test::kNan);
   return copyTo(sums, device);
 }
 
@@ -145,10 +139,8 @@ struct Tolerances {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE(
-    "batch normalisation agrees with the reference over shapes, layouts, activations and threads", Where,
-    MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("batch normalisation agrees with the reference over shapes, layouts, activations and threads",
+             Where, MUSTER_TEST_DEVICES) {
   std::mt19937_64 random(test::freshSeed());
   for (const Shape& input : shapes<Where>()) {
     Inputs in(input, random);
@@ -177,9 +169,8 @@ TEST_CASE_TEMPLATE(
   }
 }
 
-TEST_CASE_TEMPLATE("batch normalisation agrees with the reference for given statistics", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("batch normalisation agrees with the reference for given statistics", Where,
+             MUSTER_TEST_DEVICES) {
   const Place on{Where::device()};
   std::mt19937_64 random(test::freshSeed());
   Context context(Where::device());
@@ -222,9 +213,7 @@ TEST_CASE_TEMPLATE("batch normalisation agrees with the reference for given stat
   }
 }
 
-TEST_CASE_TEMPLATE("batch normalisation without gamma and beta uses one and zero", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("batch normalisation without gamma and beta uses one and zero", Where, MUSTER_TEST_DEVICES) {
   const Place on{Where::device()};
   std::mt19937_64 random(3);
   Context context(on.device);
@@ -245,9 +234,8 @@ TEST_CASE_TEMPLATE("batch normalisation without gamma and beta uses one and zero
   CHECK(test::sameBits(gradX, whole.gradX));
 }
 
-TEST_CASE_TEMPLATE("batch normalisation loses no accuracy at a mean of 10,000 with a variance of 1", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("batch normalisation loses no accuracy at a mean of 10,000 with a variance of 1", Where,
+             MUSTER_TEST_DEVICES) {
   const Place on{Where::device()};
   std::mt19937_64 random(5);
   Context context(on.device);
@@ -280,13 +268,12 @@ TEST_CASE_TEMPLATE("batch normalisation loses no accuracy at a mean of 10,000 wi
     }
 }
 
-TEST_CASE_TEMPLATE(
+TEST_CASE_ON(
     "running statistics move by the momentum, but never take a value that is not finite or overflows float32",
     Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
   const Place on{Where::device()};
   Context context(on.device);
-  const float infinity = std::numeric_limits<float>::infinity(), far = 1e20f;
+  const float infinity = test::kInfinity, far = 1e20f;
   struct Moved {
     Shape input;
     std::vector<double> x;
@@ -319,9 +306,7 @@ TEST_CASE_TEMPLATE(
   }
 }
 
-TEST_CASE_TEMPLATE("the sums of two halves of a batch give the whole batch's results", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("the sums of two halves of a batch give the whole batch's results", Where, MUSTER_TEST_DEVICES) {
   const Place on{Where::device()};
   std::mt19937_64 random(8);
   Context context(on.device);
@@ -364,15 +349,14 @@ TEST_CASE_TEMPLATE("the sums of two halves of a batch give the whole batch's res
   CHECK(test::maxError(gradX, test::toArray(expected.gradX)) < 1e-6);
 }
 
-TEST_CASE_TEMPLATE("a NaN makes its whole channel NaN", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("a NaN makes its whole channel NaN", Where, MUSTER_TEST_DEVICES) {
   const Place on{Where::device()};
   Context context(on.device);
   const BatchNormShape shape{.input = {3, 2, 1, 1}, .activation = Activation::ReLU};
   for (const Layout layout : Where::layouts()) {
     CAPTURE(nameOf(layout));
     auto plan = planBatchNorm(shape, layout, context);
-    const Tensor x = on(Array(shape.input, {1, 2, std::nan(""), 3, 4, 5}), layout);
+    const Tensor x = on(Array(shape.input, {1, 2, test::kNan, 3, 4, 5}), layout);
     Tensor sums = nanSums(shape, on.device), none;
     Tensor y = Tensor::zeros(shape.input, DType::Float32, on.device, layout);
     plan->sums(x, sums);

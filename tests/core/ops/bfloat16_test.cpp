@@ -1,9 +1,6 @@
 // Convolutions and dense layers in MathMode::BFloat16 on the CPU: factors are rounded to bf16, sums are
 // float32.
-#include <doctest/doctest.h>
-
 #include <bit>
-#include <vector>
 
 #include "muster/core/backend/cpu/conv/direct_conv2d.h"
 #include "muster/core/ops/conv2d.h"
@@ -12,6 +9,7 @@
 #include "tests/support/reference_ops.h"
 #include "tests/support/rounding.h"
 #include "tests/support/shapes2d.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

@@ -1,13 +1,6 @@
 #include "muster/core/ops/conv2d.h"
 
-#include <doctest/doctest.h>
-
-#include <array>
-#include <cmath>
-#include <limits>
 #include <random>
-#include <tuple>
-#include <vector>
 
 #include "muster/built.h"
 #include "muster/core/backend/cpu/bfloat16.h"
@@ -20,14 +13,13 @@
 #include "muster/core/backend/cuda/direct_conv2d.h"
 #include "muster/core/backend/cuda/implicit_gemm_conv2d.h"
 #include "muster/core/backend/cuda/spoil_workspace.h"
-#include "muster/core/base/error.h"
 #include "tests/support/cpu_bfloat16.h"
 #include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/rounding.h"
 #include "tests/support/shapes2d.h"
 #include "tests/support/skip.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -104,8 +96,7 @@ void spoilWorkspace(Context& context) {
     return;
   }
   const auto& workspace = cpu::stateOf(context).workspace;
-  std::fill_n(reinterpret_cast<float*>(workspace.data()), workspace.bytes() / sizeof(float),
-              std::numeric_limits<float>::quiet_NaN());
+  std::fill_n(reinterpret_cast<float*>(workspace.data()), workspace.bytes() / sizeof(float), test::kNan);
 }
 
 /// A plan's results; outputs and workspace were NaN before each pass.
@@ -192,9 +183,8 @@ std::string describe(const Conv2dShape& s) {
       fmt::join(s.padding, ","), fmt::join(s.dilation, ","), s.groups);
 }
 
-TEST_CASE_TEMPLATE("convolutions agree with the reference over shapes, choices and threads", Where,
-                   MUSTER_TEST_MATH_MODES, test::OnCpuInBFloat16) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("convolutions agree with the reference over shapes, choices and threads", Where,
+             MUSTER_TEST_MATH_MODES, test::OnCpuInBFloat16) {
   std::mt19937_64 random(test::freshSeed());
   const Conv2dShape shapes[] = {
       conv({3, 1, 12, 11}, 20, {.kernel = 5}),
@@ -236,9 +226,8 @@ TEST_CASE_TEMPLATE("convolutions agree with the reference over shapes, choices a
 }
 
 /// On GPUs only: the reference takes seconds.
-TEST_CASE_TEMPLATE("the convnet's second convolution agrees with the reference at batch 128", Where,
-                   MUSTER_TEST_MATH_MODES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("the convnet's second convolution agrees with the reference at batch 128", Where,
+             MUSTER_TEST_MATH_MODES) {
   Context context(Where::device(), Where::options());
   if (context.device().isCpu()) return;
   std::mt19937_64 random(test::freshSeed());
@@ -351,15 +340,14 @@ TEST_CASE("bf16 convolutions use AMX if the CPU has it") {
   Context context(Device::cpu(), test::OnCpuInBFloat16::options());
   for (const std::int64_t size : {1, 3}) {
     const auto shape = conv({4, 64, 14, 14}, 64, {.kernel = size, .padding = size / 2});
-    CHECK(planConv2d(shape, context, Conv2dChoice::Auto)->implementation().find("amx") != std::string::npos);
+    CHECK_CONTAINS(planConv2d(shape, context, Conv2dChoice::Auto)->implementation(), "amx");
   }
 }
 
 /// A GPU splits these sums by shape: several parts of many pixels, few pixels and one, the last part shorter;
 /// one channel, and channels that do not fill a strip.
-TEST_CASE_TEMPLATE("a bias gradient of many values agrees with the reference", Where, MUSTER_TEST_MATH_MODES,
-                   test::OnCpuInBFloat16) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("a bias gradient of many values agrees with the reference", Where, MUSTER_TEST_MATH_MODES,
+             test::OnCpuInBFloat16) {
   std::mt19937_64 random(test::freshSeed());
   const Conv2dShape shapes[] = {
       conv({130, 1, 9, 9}, 3),
@@ -381,9 +369,8 @@ TEST_CASE_TEMPLATE("a bias gradient of many values agrees with the reference", W
   }
 }
 
-TEST_CASE_TEMPLATE("a plan with a fused ReLU applies it and keeps NaN, or refuses to fuse", Where,
-                   MUSTER_TEST_MATH_MODES, test::OnCpuInBFloat16) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("a plan with a fused ReLU applies it and keeps NaN, or refuses to fuse", Where,
+             MUSTER_TEST_MATH_MODES, test::OnCpuInBFloat16) {
   std::mt19937_64 random(test::freshSeed());
   Context context(Where::device(), Where::options());
   Case c(conv({2, 8, 6, 6}, 16, {.kernel = 3}), random);
@@ -402,7 +389,7 @@ TEST_CASE_TEMPLATE("a plan with a fused ReLU applies it and keeps NaN, or refuse
     CHECK(test::maxDifference(Results(*plan, c, context).y, expected) <
           toleranceOf(c.forwardTerms(), *plan, choice, context, Where::kProductError));
     Case broken = c;
-    broken.x.at(0) = std::nan("");
+    broken.x.at(0) = test::kNan;
     CHECK(std::isnan(test::toArray(Results(*plan, broken, context).y).at(0)));
   }
 }
@@ -433,8 +420,8 @@ TEST_CASE("a planned convolution gives the same bits at each run and from a seco
     Conv2dShape larger = shape;
     larger.batch *= 2;
     Inputs spoiled(larger, random);
-    for (double& value : spoiled.x.values) value = std::numeric_limits<double>::quiet_NaN();
-    for (double& value : spoiled.gradY.values) value = std::numeric_limits<double>::quiet_NaN();
+    for (double& value : spoiled.x.values) value = test::kNan;
+    for (double& value : spoiled.gradY.values) value = test::kNan;
     for (int threads : {1, 2}) {
       Context context(Device::cpu(), {.threads = threads});
       ContextScope scope(context);
@@ -713,10 +700,9 @@ TEST_CASE("convolutions of invalid shapes are refused by name") {
   refused({.dilation = {0, 1}});
   refused({.groups = 0});
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  CHECK_REFUSED(
-      planConv2d({.height = 6, .width = 6, .stride = {kMost, 1}, .padding = {1, 0}}, context),
-      "conv2d: an input of 6 pixels, padding 1 on each side and stride 2147483647 are too large, together at "
-      "most 2147483647");
+  CHECK_REFUSED(planConv2d({.height = 6, .width = 6, .stride = {kMost, 1}, .padding = {1, 0}}, context),
+                "conv2d: an input of 6 pixels, padding 1 on each side and stride 2147483647 are too large, "
+                "together at most 2147483647");
   CHECK(planConv2d({.height = 6, .width = 6, .stride = {kMost - 8, 1}, .padding = {1, 0}}, context) !=
         nullptr);
   CHECK_REFUSED(planConv2d({.inChannels = 6, .outChannels = 8, .groups = 4}, context),

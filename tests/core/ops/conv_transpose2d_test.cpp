@@ -1,13 +1,10 @@
 #include "muster/core/ops/conv_transpose2d.h"
 
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
 #include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/rounding.h"
 #include "tests/support/shapes2d.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -16,10 +13,9 @@ using test::Array;
 using test::convTranspose;
 namespace reference = test::reference;
 
-TEST_CASE_TEMPLATE(
+TEST_CASE_ON(
     "transposed convolutions agree with the reference, for every implementation and number of threads", Where,
     MUSTER_TEST_MATH_MODES) {
-  MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   const auto tolerance = [](std::int64_t terms) {
     return test::productSumError(terms, Where::kProductError);

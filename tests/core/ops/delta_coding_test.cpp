@@ -1,18 +1,11 @@
 #include "muster/core/ops/delta_coding.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
 #include <numeric>
 #include <random>
-#include <vector>
 
-#include "muster/core/base/error.h"
 #include "tests/support/arrays.h"
 #include "tests/support/devices.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using muster::test::thrown;
@@ -65,8 +58,7 @@ const std::initializer_list<DeltaCoding> kAll = {{.codec = DeltaCodec::Bf16},
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("what was sent and the residual add up to the move exactly", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("what was sent and the residual add up to the move exactly", Where, MUSTER_TEST_DEVICES) {
   for (const DType type : {DType::Float32, DType::Float64})
     for (const auto& coding : kAll)
       for (const std::size_t n : {40u, 255u, 256u, 257u, 5000u}) {
@@ -85,8 +77,7 @@ TEST_CASE_TEMPLATE("what was sent and the residual add up to the move exactly", 
       }
 }
 
-TEST_CASE_TEMPLATE("moves that a codec can represent are sent unchanged", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("moves that a codec can represent are sent unchanged", Where, MUSTER_TEST_DEVICES) {
   const std::size_t n = 1000;
   std::mt19937_64 random(7);
   Values base(n), whole(n), powers(n);
@@ -111,8 +102,7 @@ TEST_CASE_TEMPLATE("moves that a codec can represent are sent unchanged", Where,
   check({.codec = DeltaCodec::TopK, .largest = static_cast<std::int64_t>(n)}, exact(4, n));
 }
 
-TEST_CASE_TEMPLATE("each codec sends the nearest value that it can represent", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("each codec sends the nearest value that it can represent", Where, MUSTER_TEST_DEVICES) {
   const std::size_t n = 256;
   std::mt19937_64 random(11);
   std::normal_distribution<double> normal;
@@ -139,9 +129,7 @@ TEST_CASE_TEMPLATE("each codec sends the nearest value that it can represent", W
   }
 }
 
-TEST_CASE_TEMPLATE("TopK sends the largest elements, and the first among equal ones", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("TopK sends the largest elements, and the first among equal ones", Where, MUSTER_TEST_DEVICES) {
   for (const std::size_t n : {1u, 5u, 1024u, 3000u})
     for (const std::size_t k : {std::size_t{0}, std::size_t{1}, n / 3, n - 1, n}) {
       CAPTURE(n);
@@ -159,9 +147,8 @@ TEST_CASE_TEMPLATE("TopK sends the largest elements, and the first among equal o
     }
 }
 
-TEST_CASE_TEMPLATE("only the given range is written, and the residual keeps the configured part", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("only the given range is written, and the residual keeps the configured part", Where,
+             MUSTER_TEST_DEVICES) {
   const std::size_t n = 900;
   const Values x = exact(5, n), base = exact(6, n), before = exact(7, n);
   for (auto coding : kAll) {
@@ -239,10 +226,10 @@ TEST_CASE("packing and unpacking gives the bits of codeDelta, and the message ha
 
 TEST_CASE("moves that are not finite arrive as such, and invalid messages are refused") {
   Context context;
-  const double inf = std::numeric_limits<double>::infinity();
-  for (const double bad : {inf, std::nan("")})
+  for (const double bad : {test::kInfinity, test::kNan})
     for (const DeltaCoding& coding : kAll) {
-      if (coding.codec == DeltaCodec::E3M0 && bad == inf) continue;  // of which it takes the largest power
+      if (coding.codec == DeltaCodec::E3M0 && bad == test::kInfinity)
+        continue;  // of which it takes the largest power
       CAPTURE(static_cast<int>(coding.codec));
       Values x(300, 1);
       x[7] = bad;

@@ -1,33 +1,25 @@
 #include "muster/core/ops/dense.h"
 
-#include <doctest/doctest.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <chrono>
 #include <csignal>
-#include <cstring>
 #include <stop_token>
-#include <string>
-#include <thread>
 
-#include "muster/core/base/error.h"
 #include "muster/core/base/interrupt.h"
 #include "tests/support/child_process.h"
 #include "tests/support/cpu_bfloat16.h"
 #include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/rounding.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
 
 namespace reference = test::reference;
 
-TEST_CASE_TEMPLATE("dense layers agree with the reference over shapes and threads", Where,
-                   MUSTER_TEST_MATH_MODES, test::OnCpuInBFloat16) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("dense layers agree with the reference over shapes and threads", Where, MUSTER_TEST_MATH_MODES,
+             test::OnCpuInBFloat16) {
   const Device device = Where::device();
   const auto tolerance = [](std::int64_t terms) {
     return test::productSumError(terms, Where::kProductError);

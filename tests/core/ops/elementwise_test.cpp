@@ -1,16 +1,5 @@
 #include "muster/core/ops/elementwise.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <limits>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/core/ops/accumulate.h"
 #include "muster/core/ops/activation.h"
 #include "muster/core/ops/axpy.h"
@@ -18,7 +7,7 @@
 #include "tests/support/arrays.h"
 #include "tests/support/devices.h"
 #include "tests/support/rounding.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -79,10 +68,9 @@ std::vector<Tensor> toTensors(const std::vector<Array>& arrays, Layout layout, D
   return tensors;
 }
 
-TEST_CASE_TEMPLATE(
+TEST_CASE_ON(
     "combinations and their derivatives agree with the reference, for few inputs and many, in every layout",
     Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
   std::mt19937_64 random(test::freshSeed());
   Context context(Where::device(), {.threads = 2});
   const ContextScope scope(context);
@@ -124,15 +112,13 @@ TEST_CASE_TEMPLATE(
     }
 }
 
-TEST_CASE_TEMPLATE("the output may be the first input's memory, and a maximum passes NaN on", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("the output may be the first input's memory, and a maximum passes NaN on", Where,
+             MUSTER_TEST_DEVICES) {
   const Device device = Where::device();
   Context context(device);
   const auto on = [&](std::initializer_list<float> values) {
     return copyTo(Tensor::of(values, {3}), device);
   };
-  const float nan = std::numeric_limits<float>::quiet_NaN();
   Tensor x = on({1, 2, 3});
   const Tensor inputs[] = {x, on({4, 5, 6}), on({7, 8, 9})};
   combine(Combination::Add, inputs, x, context);
@@ -142,15 +128,13 @@ TEST_CASE_TEMPLATE("the output may be the first input's memory, and a maximum pa
   scale(-0.5, x, x, context);
   context.synchronize();
   CHECK(test::maxError(x, Array({3}, {-8, -10, -12})) == 0);
-  const Tensor broken[] = {on({nan, 1, 1}), on({1, nan, 1}), on({1, 1, nan})};
+  const Tensor broken[] = {on({test::kNan, 1, 1}), on({1, test::kNan, 1}), on({1, 1, test::kNan})};
   combine(Combination::Max, broken, x, context);
   context.synchronize();
   for (int i = 0; i < 3; ++i) CHECK(std::isnan(test::toArray(x).at(i)));
 }
 
-TEST_CASE_TEMPLATE("ranges of a dimension are copied, and nothing else is written", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("ranges of a dimension are copied, and nothing else is written", Where, MUSTER_TEST_DEVICES) {
   const Device device = Where::device();
   std::mt19937_64 random(4);
   Context context(device, {.threads = 2});
@@ -216,9 +200,8 @@ std::vector<Operation> operations() {
   return all;
 }
 
-TEST_CASE_TEMPLATE("the alignment of tensors changes no bit, and only the result is written", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("the alignment of tensors changes no bit, and only the result is written", Where,
+             MUSTER_TEST_DEVICES) {
   const Device device = Where::device();
   Context context(device);
   std::mt19937_64 random(11);
@@ -252,9 +235,8 @@ TEST_CASE_TEMPLATE("the alignment of tensors changes no bit, and only the result
   }
 }
 
-TEST_CASE_TEMPLATE("runs of any length are copied between rows of any length, at any offset", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("runs of any length are copied between rows of any length, at any offset", Where,
+             MUSTER_TEST_DEVICES) {
   const Device device = Where::device();
   Context context(device);
   std::mt19937_64 random(12);

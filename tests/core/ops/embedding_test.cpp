@@ -1,30 +1,17 @@
 #include "muster/core/ops/embedding.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
-#include "muster/core/base/error.h"
 #include "tests/support/arrays.h"
+#include "tests/support/batch_of.h"
 #include "tests/support/devices.h"
 #include "tests/support/rounding.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
 
-Tensor indexTensor(std::vector<std::int64_t> values, const Shape& shape) {
-  Tensor tensor = Tensor::empty(shape, DType::Int64);
-  std::ranges::copy(values, tensor.data<std::int64_t>());
-  return tensor;
-}
-
-TEST_CASE_TEMPLATE(
+TEST_CASE_ON(
     "an embedding gathers rows, and adds up gradients in the order of the indices, on any number of threads",
     Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   std::mt19937_64 random(test::freshSeed());
   for (const std::int64_t features : {1, 7, 64, 5000})
@@ -33,7 +20,7 @@ TEST_CASE_TEMPLATE(
       CAPTURE(features);
       std::vector<std::int64_t> values(static_cast<std::size_t>(shape.elements()));
       for (auto& value : values) value = static_cast<std::int64_t>(random() % (kVocabulary - 1));
-      const Tensor indices = copyTo(indexTensor(values, shape), device);
+      const Tensor indices = copyTo(test::integers(values, shape), device);
       const auto table = test::randomArray({kVocabulary, features}, random);
       const Shape rows{shape.elements(), features};
       const auto gradY = test::randomArray(rows, random);
@@ -66,9 +53,8 @@ TEST_CASE_TEMPLATE(
     }
 }
 
-TEST_CASE_TEMPLATE("gradients of large vocabularies and many positions have the bits of sums in order", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("gradients of large vocabularies and many positions have the bits of sums in order", Where,
+             MUSTER_TEST_DEVICES) {
   const Device device = Where::device();
   std::mt19937_64 random(test::freshSeed());
   struct Sizes {
@@ -96,18 +82,17 @@ TEST_CASE_TEMPLATE("gradients of large vocabularies and many positions have the 
     }
     Context context(device);
     Tensor gradient = test::nanTensor({vocabulary, features}, device);
-    embeddingBackward(copyTo(indexTensor(values, {count}), device), test::toTensor(gradY, device),
+    embeddingBackward(copyTo(test::integers(values, {count}), device), test::toTensor(gradY, device),
                       copyTo(mask, device), gradient, context);
     context.synchronize();
     CHECK(test::sameBits(copyTo(gradient, Device::cpu()), expected));
   }
 }
 
-TEST_CASE_TEMPLATE("masked positions give zeros for any index, and no gradient", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("masked positions give zeros for any index, and no gradient", Where, MUSTER_TEST_DEVICES) {
   const Device device = Where::device();
   Context context(device);
-  const Tensor indices = copyTo(indexTensor({0, 1, 2, -7, 99, 1}, {2, 3}), device),
+  const Tensor indices = copyTo(test::integers({0, 1, 2, -7, 99, 1}, {2, 3}), device),
                table = copyTo(Tensor::of({1, 2, 3, 4, 5, 6}, {3, 2}), device),
                mask = copyTo(Tensor::of({1, 1, 0, 0, 0, 1}, {2, 3}), device);
   Tensor y = test::nanTensor({2, 3, 2}, device), gradient = test::nanTensor({3, 2}, device);
@@ -116,7 +101,7 @@ TEST_CASE_TEMPLATE("masked positions give zeros for any index, and no gradient",
   CHECK(test::maxError(y, test::Array({2, 3, 2}, {1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 3, 4})) == 0);
   Tensor gradY = Tensor::zeros({2, 3, 2});
   std::ranges::fill(gradY.span<float>(), 1.0f);
-  gradY.data<float>()[4] = std::numeric_limits<float>::quiet_NaN();
+  gradY.data<float>()[4] = test::kNan;
   embeddingBackward(indices, copyTo(gradY, device), mask, gradient, context);
   context.synchronize();
   CHECK(test::maxError(gradient, test::Array({3, 2}, {1, 1, 2, 2, 0, 0})) == 0);
@@ -126,7 +111,7 @@ TEST_CASE("on a GPU an index out of range gives a row of NaN, and no gradient") 
   MUSTER_NEEDS_DEVICE(test::OnGpu);
   const Device device = test::OnGpu::device();
   Context context(device);
-  const Tensor indices = copyTo(indexTensor({1, 3, -1}, {3}), device),
+  const Tensor indices = copyTo(test::integers({1, 3, -1}, {3}), device),
                table = copyTo(Tensor::of({1, 2, 3}, {3, 1}), device);
   Tensor y = Tensor::zeros({3, 1}, DType::Float32, device), gradient = test::nanTensor({3, 1}, device);
   embeddingForward(indices, table, {}, y, context);
@@ -143,15 +128,15 @@ TEST_CASE("an index out of range is reported by example and position") {
   Context context;
   const Tensor table = Tensor::zeros({3, 2});
   Tensor y = Tensor::zeros({2, 4, 2}), one = Tensor::zeros({2, 2});
-  CHECK_REFUSED(embeddingForward(indexTensor({0, 1, 2, 0, 1, 1, 3, 0}, {2, 4}), table, {}, y, context),
+  CHECK_REFUSED(embeddingForward(test::integers({0, 1, 2, 0, 1, 1, 3, 0}, {2, 4}), table, {}, y, context),
                 "embedding: the index of example 1 at position 2 is 3, but the vocabulary is 0 to 2");
-  CHECK_REFUSED(embeddingForward(indexTensor({0, -1}, {2}), table, {}, one, context),
+  CHECK_REFUSED(embeddingForward(test::integers({0, -1}, {2}), table, {}, one, context),
                 "embedding: the index of example 1 at position 0 is -1, but the vocabulary is 0 to 2");
-  CHECK_REFUSED(embeddingForward(indexTensor({0, 1}, {2}), table, {}, y, context),
+  CHECK_REFUSED(embeddingForward(test::integers({0, 1}, {2}), table, {}, y, context),
                 "embedding: y is float32 [2, 4, 2] on cpu, expected float32 [2, 2] on cpu");
   CHECK_THROWS_AS(embeddingForward(Tensor::zeros({2}), table, {}, one, context), InvalidArgument);
-  CHECK_THROWS_AS(embeddingForward(indexTensor({0, 1}, {2}), y, {}, one, context), InvalidArgument);
-  CHECK_THROWS_AS(embeddingForward(indexTensor({0, 1}, {2}), table, Tensor::zeros({3}), one, context),
+  CHECK_THROWS_AS(embeddingForward(test::integers({0, 1}, {2}), y, {}, one, context), InvalidArgument);
+  CHECK_THROWS_AS(embeddingForward(test::integers({0, 1}, {2}), table, Tensor::zeros({3}), one, context),
                   InvalidArgument);
 }
 

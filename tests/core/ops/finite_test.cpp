@@ -1,10 +1,6 @@
 #include "muster/core/ops/detail/finite.h"
 
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <limits>
-#include <vector>
+#include "tests/support/test.h"
 
 using namespace muster::detail;
 

@@ -1,24 +1,13 @@
 #include "muster/core/ops/gather.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cstring>
-
-#include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
+#include "tests/support/batch_of.h"
 #include "tests/support/devices.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 
 namespace {
-
-Tensor rowsOf(std::initializer_list<std::int64_t> rows) {
-  Tensor tensor = Tensor::empty({static_cast<std::int64_t>(rows.size())}, DType::Int64);
-  std::ranges::copy(rows, tensor.data<std::int64_t>());
-  return tensor;
-}
 
 /// A tensor with different bytes at every position.
 Tensor numbered(const Shape& shape, DType dtype) {
@@ -31,11 +20,10 @@ Tensor numbered(const Shape& shape, DType dtype) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("rows are gathered in any order, also twice, of every element type and size", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("rows are gathered in any order, also twice, of every element type and size", Where,
+             MUSTER_TEST_DEVICES) {
   Context context(Where::device());
-  const Tensor rows = rowsOf({4, 0, 4, 8, 3});
+  const Tensor rows = test::integers({4, 0, 4, 8, 3});
   for (const DType dtype : {DType::Float32, DType::UInt8, DType::Int64})
     for (const Shape& row : {Shape{}, Shape{1}, Shape{3}, Shape{16}, Shape{1, 28, 28}}) {
       CAPTURE(toString(dtype));
@@ -56,12 +44,13 @@ TEST_CASE("gathering refuses tensors that do not fit, and rows that do not exist
   Context context;
   const Tensor source = numbered({4, 2}, DType::Float32);
   Tensor target = Tensor::zeros({2, 2}), narrow = Tensor::zeros({2, 1});
-  CHECK_REFUSED(gatherRows(source, rowsOf({0, 4}), target, context),
+  CHECK_REFUSED(gatherRows(source, test::integers({0, 4}), target, context),
                 "gather: float32 [4, 2] on cpu has no row 4");
-  CHECK(test::thrown<InvalidArgument>([&] {
-          gatherRows(source, rowsOf({-1, 0}), target, context);
-        }).find("no row -1") != std::string::npos);
-  CHECK_THROWS_AS(gatherRows(source, rowsOf({0, 1}), narrow, context), InvalidArgument);
+  CHECK_CONTAINS(test::thrown<InvalidArgument>([&] {
+                   gatherRows(source, test::integers({-1, 0}), target, context);
+                 }),
+                 "no row -1");
+  CHECK_THROWS_AS(gatherRows(source, test::integers({0, 1}), narrow, context), InvalidArgument);
   CHECK_THROWS_AS(gatherRows(source, Tensor::zeros({2}), target, context), InvalidArgument);
-  CHECK_THROWS_AS(gatherRows(source, rowsOf({0, 1, 2}), target, context), InvalidArgument);
+  CHECK_THROWS_AS(gatherRows(source, test::integers({0, 1, 2}), target, context), InvalidArgument);
 }

@@ -1,10 +1,4 @@
-#include <doctest/doctest.h>
-
-#include <functional>
-#include <memory>
 #include <random>
-#include <string_view>
-#include <vector>
 
 #include "muster/core/ops/attention.h"
 #include "muster/core/ops/batch_norm.h"
@@ -20,6 +14,7 @@
 #include "tests/support/arrays.h"
 #include "tests/support/devices.h"
 #include "tests/support/shapes2d.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -87,10 +82,9 @@ void checkGraph(std::string_view name, Context& context, Tensors& tensors,
   }
 }
 
-TEST_CASE_TEMPLATE(
+TEST_CASE_ON(
     "operations on images can be captured in a graph: padding, up-sampling, convolutions, normalisation",
     Where, MUSTER_TEST_MATH_MODES) {
-  MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device(), Where::options());
   const ContextScope scope(context);
   const Shape small{2, 8, 4, 4}, large{2, 8, 8, 8};
@@ -136,10 +130,8 @@ TEST_CASE_TEMPLATE(
   }
 }
 
-TEST_CASE_TEMPLATE(
-    "operations on sequences can be captured in a graph: recurrent layers, attention and others", Where,
-    MUSTER_TEST_MATH_MODES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("operations on sequences can be captured in a graph: recurrent layers, attention and others",
+             Where, MUSTER_TEST_MATH_MODES) {
   Context context(Where::device(), Where::options());
   const ContextScope scope(context);
   for (const auto cell : {RecurrentCell::LSTM, RecurrentCell::GRU})
@@ -183,9 +175,8 @@ TEST_CASE_TEMPLATE(
   }
 }
 
-TEST_CASE_TEMPLATE("embeddings, operations over time and combinations can be captured in a graph", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("embeddings, operations over time and combinations can be captured in a graph", Where,
+             MUSTER_TEST_DEVICES) {
   Context context(Where::device());
   const ContextScope scope(context);
   // The CPU reads the indices when `work` is called, so they are written before.

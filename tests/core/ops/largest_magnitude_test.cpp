@@ -1,13 +1,7 @@
 #include "muster/core/ops/largest_magnitude.h"
 
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <limits>
-
-#include "muster/core/base/error.h"
 #include "tests/support/arrays.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using muster::test::setValue;
@@ -23,9 +17,9 @@ TEST_CASE("largestMagnitude finds the largest magnitude of any sign inside a ran
         setValue(x, 1 + at, at % 2 == 0 ? -2.5 : 2.5);
         CHECK(largestMagnitude(x, 1, n + 1) == 2.5);
         CHECK(largestMagnitude(x, 1, 1) == 0);
-        setValue(x, 1 + at, -std::numeric_limits<double>::infinity());
-        CHECK(largestMagnitude(x, 1, n + 1) == std::numeric_limits<double>::infinity());
-        setValue(x, 1 + at, std::nan(""));
+        setValue(x, 1 + at, -test::kInfinity);
+        CHECK(largestMagnitude(x, 1, n + 1) == test::kInfinity);
+        setValue(x, 1 + at, test::kNan);
         CHECK(std::isnan(largestMagnitude(x, 1, n + 1)));
       }
 }

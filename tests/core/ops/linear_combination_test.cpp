@@ -1,16 +1,9 @@
 #include "muster/core/ops/linear_combination.h"
 
-#include <doctest/doctest.h>
-
-#include <array>
-#include <cmath>
-#include <limits>
-
-#include "muster/core/base/error.h"
 #include "muster/core/ops/non_finite.h"
 #include "tests/support/arrays.h"
 #include "tests/support/devices.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using muster::test::sameBits;
@@ -28,9 +21,8 @@ Tensor ramp(std::int64_t elements, double scale, DType type) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("linear combinations equal exactly known sums, over element types, sizes and ranges",
-                   Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("linear combinations equal exactly known sums, over element types, sizes and ranges", Where,
+             MUSTER_TEST_DEVICES) {
   Context context(Where::device());
   for (const DType out : {DType::Float32, DType::Float64})
     for (const DType type : {DType::Float32, DType::Float64})
@@ -39,7 +31,7 @@ TEST_CASE_TEMPLATE("linear combinations equal exactly known sums, over element t
         const std::int64_t begin = n / 7, end = n - n / 5;
         const Tensor target = copyTo(ramp(n, 1, out), Where::device());
         const std::array terms{Term{2, copyTo(ramp(n, 0.5, type), Where::device())},
-                               Term{0, copyTo(ramp(n, std::nan(""), type), Where::device())},
+                               Term{0, copyTo(ramp(n, test::kNan, type), Where::device())},
                                Term{-0.25, copyTo(ramp(n, 8, DType::Float32), Where::device())},
                                Term{3, target}};
         linearCombination(terms, target, begin, end, context);
@@ -54,12 +46,10 @@ TEST_CASE_TEMPLATE("linear combinations equal exactly known sums, over element t
       }
 }
 
-TEST_CASE_TEMPLATE("one term of factor 1 is a copy, bit for bit, and no terms give zeros", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("one term of factor 1 is a copy, bit for bit, and no terms give zeros", Where,
+             MUSTER_TEST_DEVICES) {
   Context context(Where::device());
-  const Tensor source =
-      Tensor::of({-0.0f, 1e-45f, 3e38f, std::numeric_limits<float>::infinity(), 0.1f, std::nanf("")}, {6});
+  const Tensor source = Tensor::of({-0.0f, 1e-45f, 3e38f, test::kInfinity, 0.1f, test::kNan}, {6});
   const Tensor target = copyTo(Tensor::of({1, 2, 3, 4, 5, 6}, {6}), Where::device());
   linearCombination(std::array{Term{1, copyTo(source, Where::device())}}, target, 0, 6, context);
   context.synchronize();
@@ -70,7 +60,7 @@ TEST_CASE_TEMPLATE("one term of factor 1 is a copy, bit for bit, and no terms gi
 }
 
 TEST_CASE("a result that is not finite is not written, and is named") {
-  const float most = std::numeric_limits<float>::max(), infinity = std::numeric_limits<float>::infinity();
+  const float most = std::numeric_limits<float>::max(), infinity = test::kInfinity;
   const std::int64_t n = 100'000;
   for (const int threads : {1, 3})
     for (const DType type : {DType::Float32, DType::Float64}) {
@@ -86,7 +76,7 @@ TEST_CASE("a result that is not finite is not written, and is named") {
         return text;
       };
       const std::string told = "linearCombination: the result is not finite, at element 70001";
-      CHECK(combined(std::nanf(""), 1) == told);
+      CHECK(combined(test::kNan, 1) == told);
       CHECK(combined(-infinity, 0.5) == told);
       CHECK(combined(most, 1) == "");
       CHECK(combined(-most, 2) == (type == DType::Float32 ? told : ""));
@@ -106,8 +96,7 @@ TEST_CASE("a linear combination is rounded once") {
   CHECK(out.data<float>()[0] == 16777218);
 }
 
-TEST_CASE_TEMPLATE("squared distances equal exactly known values", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("squared distances equal exactly known values", Where, MUSTER_TEST_DEVICES) {
   Context context(Where::device());
   const std::int64_t n = 10100;  // a hundred ramps
   const Tensor a = copyTo(ramp(n, 1, DType::Float32), Where::device());
@@ -119,8 +108,7 @@ TEST_CASE_TEMPLATE("squared distances equal exactly known values", Where, MUSTER
   CHECK(squaredDistance(a, Tensor(), 50, 50, context) == 0);
 }
 
-TEST_CASE_TEMPLATE("inner products equal exactly known values", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("inner products equal exactly known values", Where, MUSTER_TEST_DEVICES) {
   Context context(Where::device());
   const std::int64_t n = 10100;  // a hundred ramps
   const Tensor a = copyTo(ramp(n, 1, DType::Float32), Where::device());
@@ -147,6 +135,6 @@ TEST_CASE("linear combinations refuse tensors that do not fit") {
   CHECK(refusal({1, Tensor::zeros({4}, DType::Int64)}) ==
         "linearCombination: expected float32 or float64, row-major, with 4 elements on cpu, got int64 [4] on "
         "cpu");
-  CHECK(refusal({std::nan(""), out}) == "linearCombination: a factor is nan");
+  CHECK(refusal({test::kNan, out}) == "linearCombination: a factor is nan");
   CHECK(refusal({1, out}, 5) == "linearCombination: [0, 5) is not within 4 elements");
 }

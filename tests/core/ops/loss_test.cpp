@@ -1,17 +1,11 @@
 #include "muster/core/ops/loss.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
 #include <numeric>
 
-#include "muster/core/base/error.h"
 #include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/rounding.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -64,8 +58,7 @@ void checkAgainstReference(Loss kind, const Array& predictions, const Array& lab
   CHECK(test::sameBits(again, gradient));
 }
 
-TEST_CASE_TEMPLATE("losses and gradients agree with the reference", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("losses and gradients agree with the reference", Where, MUSTER_TEST_DEVICES) {
   Context context(Where::device());
   std::mt19937_64 random(test::freshSeed());
   for (const auto& [kind, name] : EnumNames<Loss>::kNames)
@@ -119,8 +112,7 @@ TEST_CASE("losses equal values worked out by hand") {
             .sum == doctest::Approx(std::log(2.0)));
 }
 
-TEST_CASE_TEMPLATE("smoothed labels are mixed with equal shares", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("smoothed labels are mixed with equal shares", Where, MUSTER_TEST_DEVICES) {
   Context context(Where::device());
   // softmax(0, 0, ln 2) = 1/4, 1/4, 1/2; class 0 smoothed by 0.3 has the shares 0.8, 0.1, 0.1:
   // 0.9 ln 4 + 0.1 ln 2 = 1.9 ln 2.
@@ -136,8 +128,7 @@ TEST_CASE_TEMPLATE("smoothed labels are mixed with equal shares", Where, MUSTER_
   }
 }
 
-TEST_CASE_TEMPLATE("one logit takes classes 0 and 1", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("one logit takes classes 0 and 1", Where, MUSTER_TEST_DEVICES) {
   Context context(Where::device());
   const auto there = [&](const Tensor& tensor) { return copyTo(tensor, context.device()); };
   // sigmoid(ln 3) = 3/4, against 1, 0, and a row of weight 0.
@@ -235,9 +226,8 @@ TEST_CASE("sixteen rows of few classes at a time have the bits of each row alone
 
 TEST_CASE("a row of weight 0 does not count, whatever it contains") {
   Context context;
-  const float nan = std::numeric_limits<float>::quiet_NaN();
   Tensor gradient = test::nanTensor({2, 2});
-  const auto value = loss(Loss::NegativeLogLikelihood, Tensor::of({1, 1, nan, nan}, {2, 2}),
+  const auto value = loss(Loss::NegativeLogLikelihood, Tensor::of({1, 1, test::kNan, test::kNan}, {2, 2}),
                           classTensor({{2}, {0, 0}}), Tensor::of({1, 0}, {2}), gradient, 0, context);
   CHECK(value.weight == 1);
   CHECK(value.sum == doctest::Approx(std::log(2.0)));
@@ -282,13 +272,12 @@ TEST_CASE("in a sequence every step is a row, and the normaliser is the number o
 TEST_CASE("a score that is not finite is reported") {
   Context context;
   Tensor none;
-  const Tensor logits = Tensor::of({std::numeric_limits<float>::quiet_NaN(), 1}, {1, 2});
+  const Tensor logits = Tensor::of({test::kNan, 1}, {1, 2});
   CHECK(std::isnan(
       loss(Loss::NegativeLogLikelihood, logits, classTensor({{1}, {1}}), {}, none, 0, context).sum));
 }
 
-TEST_CASE_TEMPLATE("an invalid mask is refused: negative or not finite", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("an invalid mask is refused: negative or not finite", Where, MUSTER_TEST_DEVICES) {
   Context context(Where::device());
   Tensor none;
   const Tensor logits = Tensor::zeros({2, 3}, DType::Float32, Where::device());
@@ -298,9 +287,7 @@ TEST_CASE_TEMPLATE("an invalid mask is refused: negative or not finite", Where, 
     return test::thrown<InvalidArgument>(
         [&] { loss(Loss::NegativeLogLikelihood, logits, labels, mask, none, 0, context); });
   };
-  const float nan = std::numeric_limits<float>::quiet_NaN(),
-              infinity = std::numeric_limits<float>::infinity();
-  for (const float bad : {nan, -nan, -1.0f, -3.0f, infinity, -infinity}) {
+  for (const float bad : {test::kNan, -test::kNan, -1.0f, -3.0f, test::kInfinity, -test::kInfinity}) {
     CAPTURE(bad);
     CHECK_FALSE(sentence(1, bad).empty());
     CHECK_FALSE(sentence(-bad, bad).empty());  // the sum may be anything
@@ -308,16 +295,15 @@ TEST_CASE_TEMPLATE("an invalid mask is refused: negative or not finite", Where, 
   CHECK(sentence(0, 0) == "");
   CHECK(sentence(0.5, 3) == "");
   if (Where::device().isCpu())
-    CHECK(sentence(1, -nan) == "loss: the mask of row 1 is nan; it must be finite and at least 0");
-  for (const double weight : {std::nan(""), -1.0, std::numeric_limits<double>::infinity()}) {
+    CHECK(sentence(1, -test::kNan) == "loss: the mask of row 1 is nan; it must be finite and at least 0");
+  for (const double weight : {-1.0, double{test::kNan}, double{test::kInfinity}}) {
     const double numbers[] = {1, weight, -1, 0};
     CHECK_REFUSED(lossValue(numbers, {2, 3}), "loss: a value of the mask is negative or not finite");
   }
 }
 
-TEST_CASE_TEMPLATE("a class out of range is reported with its row, also when found later", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("a class out of range is reported with its row, also when found later", Where,
+             MUSTER_TEST_DEVICES) {
   Context context(Where::device());
   Tensor none;
   const Tensor logits = Tensor::zeros({3, 4}, DType::Float32, Where::device());
@@ -340,7 +326,7 @@ TEST_CASE_TEMPLATE("a class out of range is reported with its row, also when fou
   CHECK_REFUSED(loss(Loss::NegativeLogLikelihood, zeros, copyTo(classTensor(many), Where::device()),
                      copyTo(mask, Where::device()), none, 0, context),
                 "loss: the label of row 9123 is -9124, expected 0 to 1");
-  const double late[] = {std::nan(""), 6, 4, 9};
+  const double late[] = {test::kNan, 6, 4, 9};
   CHECK_REFUSED(lossValue(late, {2, 3, 5}), "loss: the label of example 1, step 1 is 9, expected 0 to 4");
 }
 

@@ -1,16 +1,11 @@
 #include "muster/core/ops/low_rank.h"
 
-#include <doctest/doctest.h>
-
-#include <cmath>
 #include <random>
-#include <vector>
 
-#include "muster/core/base/error.h"
 #include "tests/support/arrays.h"
 #include "tests/support/devices.h"
 #include "tests/support/rounding.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using muster::test::kRounding;
@@ -95,9 +90,8 @@ double send(const LowRankMatrix& m, State& s, Device device) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("a move of the codec's rank is sent to rounding, and a move of higher rank in part", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("a move of the codec's rank is sent to rounding, and a move of higher rank in part", Where,
+             MUSTER_TEST_DEVICES) {
   for (const DType type : {DType::Float32, DType::Float64})
     for (const auto& [rows, columns] : {std::pair<std::int64_t, std::int64_t>{12, 40}, {300, 30}, {25, 700}})
       for (const std::int64_t rank : {1, 3}) {

@@ -1,20 +1,13 @@
 #include "muster/core/ops/merge.h"
 
-#include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
-#include <limits>
-#include <thread>
-#include <vector>
 
-#include "muster/core/base/error.h"
 #include "muster/core/ops/non_finite.h"
 #include "tests/support/arrays.h"
 #include "tests/support/devices.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 
@@ -51,9 +44,8 @@ Tensor peculiarNumbers() {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("weightedMean equals means known in closed form, over workers and sizes", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("weightedMean equals means known in closed form, over workers and sizes", Where,
+             MUSTER_TEST_DEVICES) {
   Context context(Where::device());
   for (const int workers : {1, 2, 3, 4, 5, 6, 7, 8, 11})
     for (const std::int64_t n : kSizes) {
@@ -69,7 +61,7 @@ TEST_CASE_TEMPLATE("weightedMean equals means known in closed form, over workers
         weights.push_back(w + 1);
       }
       const auto there = copyTo(replicas, Where::device());
-      Tensor mergedCopy = copyTo(filled(n, std::nanf("")), Where::device());
+      Tensor mergedCopy = copyTo(filled(n, test::kNan), Where::device());
       Tensor distances = copyTo(Tensor::zeros({workers + 1}, DType::Float64), Where::device());
       weightedMean(there, weights, mergedCopy, 0, n, distances, context);
       context.synchronize();
@@ -144,8 +136,8 @@ TEST_CASE("weightedMean leaves equal replicas unchanged, whatever the weights") 
 TEST_CASE("weightedMean: a replica of weight 0 receives the mean and does not contribute") {
   Context context;
   const std::int64_t n = 1009;
-  const Tensor replicas[] = {filled(n, std::nanf("")), filled(n, 1), filled(n, INFINITY), filled(n, 5),
-                             filled(n, std::nanf(""))};
+  const Tensor replicas[] = {filled(n, test::kNan), filled(n, 1), filled(n, INFINITY), filled(n, 5),
+                             filled(n, test::kNan)};
   const double weights[] = {0, 3, 0, 1, 0};
   Tensor mergedCopy = filled(n, -1);
   weightedMean(replicas, weights, mergedCopy, 0, n, context);
@@ -154,11 +146,10 @@ TEST_CASE("weightedMean: a replica of weight 0 receives the mean and does not co
 }
 
 TEST_CASE("weightedMean and weightedMoments: a result that is not finite is not written, and is named") {
-  const float infinity = std::numeric_limits<float>::infinity();
   const std::int64_t n = 100'000, bad = 70'002;
   const double weights[] = {1, 2};
   for (const int threads : {1, 3})
-    for (const float value : {std::nanf(""), infinity, -infinity}) {
+    for (const float value : {test::kNan, test::kInfinity, -test::kInfinity}) {
       Context context(Device::cpu(), {.threads = threads});
       Tensor replicas[] = {filled(n, 1), filled(n, 1)}, mergedCopy = filled(n, 3);
       replicas[1].data<float>()[bad] = value;
@@ -240,7 +231,7 @@ TEST_CASE("weightedMoments equals values worked out by hand") {
   // mean 3,   variance (1 (1 + 0) + 3 (5 + 16)) / 4 - 9 = 7
   // mean 1.5, variance (1 (2 + 9) + 3 (0 + 1)) / 4 - 2.25 = 1.25
   const Tensor replicas[] = {Tensor::of({0, 3, 1, 2}, {4}), Tensor::of({4, 1, 5, 0}, {4}),
-                             filled(4, std::nanf(""))};
+                             filled(4, test::kNan)};
   const double weights[] = {32, 96, 0};
   Tensor mergedCopy = Tensor::zeros({4});
   weightedMoments(replicas, weights, mergedCopy, 0, 2, context);
@@ -342,7 +333,7 @@ TEST_CASE("merges refuse tensors and weights without a mean, and name them") {
   const Tensor two[] = {filled(4, 1), filled(4, 2)};
   const Tensor unequal[] = {filled(4, 1), filled(3, 2)};
   const Tensor counters[] = {Tensor::zeros({4}, DType::Int64), Tensor::zeros({4}, DType::Int64)};
-  const double weights[] = {1, 1}, zeros[] = {0, 0}, negative[] = {2, -1}, broken[] = {1, std::nan("")};
+  const double weights[] = {1, 1}, zeros[] = {0, 0}, negative[] = {2, -1}, broken[] = {1, test::kNan};
   CHECK_REFUSED(weightedMean({}, {}, mergedCopy, 0, 0, context), "weightedMean: there are no replicas");
   CHECK_REFUSED(weightedMean(two, zeros, mergedCopy, 0, 4, context),
                 "weightedMean: the weights sum to 0, so there is no mean");
@@ -353,8 +344,8 @@ TEST_CASE("merges refuse tensors and weights without a mean, and name them") {
   CHECK_THROWS_AS(weightedMean(counters, weights, mergedCopy, 0, 4, context), InvalidArgument);
   const Tensor mixed[] = {filled(4, 1), ofDoubles({1, 2, 3, 4})};
   CHECK_REFUSED(weightedMean(mixed, weights, mergedCopy, 0, 4, context),
-                "weightedMean: a replica must be float32 or float64, row-major and of the first "
-                "replica's type and size (float32 [4] on cpu), got float64 [4] on cpu");
+                "weightedMean: a replica must be float32 or float64, row-major and of the first replica's "
+                "type and size (float32 [4] on cpu), got float64 [4] on cpu");
   CHECK_THROWS_AS(weightedMean(two, weights, mergedCopy, 0, 5, context), InvalidArgument);
   CHECK_THROWS_AS(weightedMean(two, weights, mergedCopy, -1, 2, context), InvalidArgument);
   CHECK_THROWS_AS(weightedMean(two, weights, mergedCopy, 3, 2, context), InvalidArgument);
@@ -364,8 +355,7 @@ TEST_CASE("merges refuse tensors and weights without a mean, and name them") {
   CHECK_THROWS_AS(weightedMoments({&small, 1}, {weights, 1}, mergedCopy, 0, 1, context), InvalidArgument);
 }
 
-TEST_CASE_TEMPLATE("moments and spread on each device agree with the CPU's", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("moments and spread on each device agree with the CPU's", Where, MUSTER_TEST_DEVICES) {
   const Device device = Where::device();
   Context context(device), cpu;
   const std::int64_t n = 3000;
@@ -406,7 +396,7 @@ std::vector<Tensor> mergedAt(std::int64_t offset, const std::vector<Tensor>& rep
   };
   std::vector<Tensor> memories, there;
   for (const auto& replica : replicas) memories.push_back(padded(replica));
-  memories.push_back(padded(filled(n, std::nanf(""))));
+  memories.push_back(padded(filled(n, test::kNan)));
   for (const auto& memory : memories) there.push_back(memory.slice(offset, {n}));
   Tensor mergedCopy = there.back();
   there.pop_back();
@@ -422,10 +412,8 @@ std::vector<Tensor> mergedAt(std::int64_t offset, const std::vector<Tensor>& rep
 
 }  // namespace
 
-TEST_CASE_TEMPLATE(
-    "weightedMean has the same bits wherever the replicas are in memory, over workers and sizes", Where,
-    MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("weightedMean has the same bits wherever the replicas are in memory, over workers and sizes",
+             Where, MUSTER_TEST_DEVICES) {
   Context context(Where::device()), cpu;
   const std::int64_t kMany = Where::device().isCpu() ? 100'003 : 1'300'007;  // more than a GPU's threads
   for (const int workers : {2, 3, 5, 8, 11})
@@ -453,8 +441,7 @@ TEST_CASE_TEMPLATE(
     }
 }
 
-TEST_CASE_TEMPLATE("one contributor is copied bit for bit on each device", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("one contributor is copied bit for bit on each device", Where, MUSTER_TEST_DEVICES) {
   Context context(Where::device());
   Tensor source = peculiarNumbers();
   source.data<float>()[3] = std::bit_cast<float>(0x7F812345u);  // a signalling NaN with a payload
@@ -472,9 +459,8 @@ TEST_CASE_TEMPLATE("one contributor is copied bit for bit on each device", Where
   }
 }
 
-TEST_CASE_TEMPLATE("a merge of a replica whose step was refused writes nothing, whatever the weights", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("a merge of a replica whose step was refused writes nothing, whatever the weights", Where,
+             MUSTER_TEST_DEVICES) {
   Context context(Where::device());
   const auto number = [](double value) {
     Tensor tensor = Tensor::zeros({1}, DType::Float64);

@@ -1,19 +1,15 @@
 #include "muster/core/ops/pad2d.h"
 
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
 #include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
 
 using test::Array;
 
-TEST_CASE_TEMPLATE("images are padded with zeros in every layout", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("images are padded with zeros in every layout", Where, MUSTER_TEST_DEVICES) {
   std::mt19937_64 random(test::freshSeed());
   for (const std::int64_t channels : {18, 20}) {  // in fours, on a GPU, or not
     const Shape shape{3, channels, 4, 5};

@@ -1,17 +1,11 @@
 #include "muster/core/ops/pool2d.h"
 
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <limits>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/core/ops/conv_transpose2d.h"
 #include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/rounding.h"
 #include "tests/support/shapes2d.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -63,9 +57,8 @@ TEST_CASE("one number is both sizes of a window in an operation, as in a layer")
   CHECK(back.output() == Shape{1, 1, 6, 10});  // (2 - 1) 2 - 2 + 4 + 1 + 1, (4 - 1) 2 - 2 + 4 + 1 + 1
 }
 
-TEST_CASE_TEMPLATE("pooling agrees with the reference over shapes, layouts and threads", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("pooling agrees with the reference over shapes, layouts and threads", Where,
+             MUSTER_TEST_DEVICES) {
   std::mt19937_64 random(test::freshSeed());
   const Pool2dShape shapes[] = {
       pool({17, 20, 8, 6}),
@@ -103,9 +96,8 @@ TEST_CASE_TEMPLATE("pooling agrees with the reference over shapes, layouts and t
     }
 }
 
-TEST_CASE_TEMPLATE("among equal values the first in row-major order gets the gradient", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("among equal values the first in row-major order gets the gradient", Where,
+             MUSTER_TEST_DEVICES) {
   Context context(Where::device());
   for (Layout layout : Where::layouts()) {
     CAPTURE(nameOf(layout));
@@ -122,33 +114,29 @@ TEST_CASE_TEMPLATE("among equal values the first in row-major order gets the gra
   }
 }
 
-TEST_CASE_TEMPLATE("padding is never the maximum, while minus infinity can be, and NaN always is", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("padding is never the maximum, while minus infinity can be, and NaN always is", Where,
+             MUSTER_TEST_DEVICES) {
   Context context(Where::device());
-  constexpr double infinity = std::numeric_limits<double>::infinity();
   for (Layout layout : Where::layouts()) {
     CAPTURE(nameOf(layout));
     const auto shape = pool({1, 1, 1, 4}, {.stride = 1, .padding = 1});
     // Windows of one row: {-3}, {-3, -inf}, {-inf, -inf}, {-inf, NaN}, {NaN}
-    const Array x(shape.input(), {-3, -infinity, -infinity, std::nan("")});
+    const Array x(shape.input(), {-3, -test::kInfinity, -test::kInfinity, test::kNan});
     const Array got = test::toArray(run(shape, x, Array(shape.output()), layout, context).first);
     for (std::int64_t row = 0; row < 2; ++row) {
       CHECK(got.at(row * 5 + 0) == -3);
       CHECK(got.at(row * 5 + 1) == -3);
-      CHECK(got.at(row * 5 + 2) == -infinity);
+      CHECK(got.at(row * 5 + 2) == -test::kInfinity);
       CHECK(std::isnan(got.at(row * 5 + 3)));
       CHECK(std::isnan(got.at(row * 5 + 4)));
     }
   }
 }
 
-TEST_CASE_TEMPLATE("in a 2x2 window the first NaN is the maximum, else the first of the largest", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("in a 2x2 window the first NaN is the maximum, else the first of the largest", Where,
+             MUSTER_TEST_DEVICES) {
   Context context(Where::device());
-  const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
-  const double values[] = {-infinity, -1, 0, 2, infinity, nan};
+  const double values[] = {-test::kInfinity, -1, 0, 2, test::kInfinity, test::kNan};
   // A square for each way to fill it, four to a row.
   constexpr std::int64_t kSquares = 6 * 6 * 6 * 6;
   const auto shape = pool({kSquares / 16, 4, 2, 8});
@@ -181,8 +169,7 @@ TEST_CASE_TEMPLATE("in a 2x2 window the first NaN is the maximum, else the first
   }
 }
 
-TEST_CASE_TEMPLATE("pooling has the same bits for any alignment of the tensors", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("pooling has the same bits for any alignment of the tensors", Where, MUSTER_TEST_DEVICES) {
   Context context(Where::device());
   std::mt19937_64 random(3);
   for (const PoolKind kind : {PoolKind::Max, PoolKind::Average}) {

@@ -1,21 +1,9 @@
 #include "muster/core/ops/recurrent.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <utility>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "tests/support/arrays.h"
 #include "tests/support/devices.h"
 #include "tests/support/rounding.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -142,9 +130,8 @@ double error(const Tensor& tensor, const std::vector<double>& expected) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("recurrent layers agree with a float64 script, masked or not, on any number of threads",
-                   Where, MUSTER_TEST_MATH_MODES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("recurrent layers agree with a float64 script, masked or not, on any number of threads", Where,
+             MUSTER_TEST_MATH_MODES) {
   // A GPU's exp and tanh are two roundings off.
   const double tolerance = (Where::device().isCpu() ? 2e-7 : 1e-6) + 8 * Where::kProductError;
   const double gradientTolerance = (Where::device().isCpu() ? 1e-6 : 2e-6) + 16 * Where::kProductError;
@@ -162,8 +149,7 @@ TEST_CASE_TEMPLATE("recurrent layers agree with a float64 script, masked or not,
       // The contents of the padding must not matter.
       Tensor x = numbers(shape.input(), 1);
       for (std::int64_t i = 0; mask.defined() && i < mask.elements(); ++i)
-        if (mask.data<float>()[i] == 0)
-          std::fill_n(x.data<float>() + i * kFeatures, kFeatures, std::numeric_limits<float>::quiet_NaN());
+        if (mask.data<float>()[i] == 0) std::fill_n(x.data<float>() + i * kFeatures, kFeatures, test::kNan);
       const auto result =
           run(shape, {x, weightsOf(shape, numbers), mask, numbers(shape.output(), 6)}, context);
       CHECK(error(result.y, golden.y) < tolerance);
@@ -176,8 +162,7 @@ TEST_CASE_TEMPLATE("recurrent layers agree with a float64 script, masked or not,
     }
 }
 
-TEST_CASE_TEMPLATE("a padded batch gives the results of each sequence alone", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("a padded batch gives the results of each sequence alone", Where, MUSTER_TEST_DEVICES) {
   std::mt19937_64 random(test::freshSeed());
   const std::vector<std::int64_t> lengths{9, 1, 5, 0, 9, 7};
   Context context(Where::device(), Where::options());
@@ -236,9 +221,8 @@ TEST_CASE_TEMPLATE("a padded batch gives the results of each sequence alone", Wh
     }
 }
 
-TEST_CASE_TEMPLATE("a recurrent plan gives the same bits at each run, and backward may be called again",
-                   Where, MUSTER_TEST_MATH_MODES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("a recurrent plan gives the same bits at each run, and backward may be called again", Where,
+             MUSTER_TEST_MATH_MODES) {
   std::mt19937_64 random(test::freshSeed());
   for (const auto cell : {RecurrentCell::LSTM, RecurrentCell::GRU})
     for (const int threads : test::threadCounts<Where>({1, 3})) {
@@ -266,9 +250,8 @@ TEST_CASE_TEMPLATE("a recurrent plan gives the same bits at each run, and backwa
     }
 }
 
-TEST_CASE_TEMPLATE("large gates neither overflow nor give NaN, and NaN inputs give NaN", Where,
-                   MUSTER_TEST_MATH_MODES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("large gates neither overflow nor give NaN, and NaN inputs give NaN", Where,
+             MUSTER_TEST_MATH_MODES) {
   Context context(Where::device(), Where::options());
   const ContextScope scope(context);
   for (const auto cell : {RecurrentCell::LSTM, RecurrentCell::GRU}) {
@@ -283,7 +266,7 @@ TEST_CASE_TEMPLATE("large gates neither overflow nor give NaN, and NaN inputs gi
     for (const auto& tensor : result.all())
       if (tensor.defined())
         CHECK(std::ranges::all_of(tensor.span<float>(), [](float v) { return std::isfinite(v); }));
-    x.data<float>()[1] = std::numeric_limits<float>::quiet_NaN();
+    x.data<float>()[1] = test::kNan;
     const Tensor y = run(shape, {x, weights, {}, numbers(shape.output(), 6)}, context).y;
     CHECK(std::isfinite(y.data<float>()[1]));
     CHECK(std::isnan(y.data<float>()[5]));
@@ -293,9 +276,8 @@ TEST_CASE_TEMPLATE("large gates neither overflow nor give NaN, and NaN inputs gi
 TEST_CASE("recurrent plans refuse sizes and tensors that do not fit by name") {
   Context context;
   CHECK_REFUSED(planRecurrent({RecurrentCell::LSTM, 2, 0, 3, 4}, true, context),
-                "recurrent: expected sequences [N, T, F] of at least one step and at least one unit, "
-                "got [2, 0, 3] and 4 "
-                "units");
+                "recurrent: expected sequences [N, T, F] of at least one step and at least one unit, got [2, "
+                "0, 3] and 4 units");
   const RecurrentShape shape{RecurrentCell::GRU, 2, 5, 3, 4};
   const auto plan = planRecurrent(shape, false, context);
   auto weights = weightsOf(shape, numbers);

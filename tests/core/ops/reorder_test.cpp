@@ -1,14 +1,8 @@
 #include "muster/core/ops/reorder.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-
-#include "muster/core/base/error.h"
 #include "tests/support/arrays.h"
 #include "tests/support/devices.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -20,9 +14,8 @@ const Shape kShapes[] = {{1, 1, 1, 1},   {16, 16, 2, 3}, {17, 20, 5, 4}, {3, 33,
                          {40, 1, 6, 6},  {5, 3, 9, 8},   {2, 70, 9, 9},  {3, 2, 30, 41},
                          {2, 600, 2, 1}, {1, 512, 1, 2}, {1, 31, 11, 3}, {2, 32, 8, 4}};
 
-TEST_CASE_TEMPLATE("reordering moves every element from any layout to any other, with zeros as padding",
-                   Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("reordering moves every element from any layout to any other, with zeros as padding", Where,
+             MUSTER_TEST_DEVICES) {
   const Device device = Where::device();
   std::mt19937_64 random(test::freshSeed());
   for (const Shape& shape : kShapes)
@@ -42,8 +35,7 @@ TEST_CASE_TEMPLATE("reordering moves every element from any layout to any other,
         }
 }
 
-TEST_CASE_TEMPLATE("reordering writes nothing past its target", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("reordering writes nothing past its target", Where, MUSTER_TEST_DEVICES) {
   const Device device = Where::device();
   Context context(device);
   std::mt19937_64 random(5);
@@ -62,8 +54,7 @@ TEST_CASE_TEMPLATE("reordering writes nothing past its target", Where, MUSTER_TE
   }
 }
 
-TEST_CASE_TEMPLATE("features are loaded as float32, bytes as value/255", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("features are loaded as float32, bytes as value/255", Where, MUSTER_TEST_DEVICES) {
   const Device device = Where::device();
   std::mt19937_64 random(test::freshSeed());
   Context context(device, {.threads = 2});
@@ -91,8 +82,7 @@ TEST_CASE_TEMPLATE("features are loaded as float32, bytes as value/255", Where, 
     }
 }
 
-TEST_CASE_TEMPLATE("indices are loaded as they are, or converted from bytes", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("indices are loaded as they are, or converted from bytes", Where, MUSTER_TEST_DEVICES) {
   const Device device = Where::device();
   Context context(device);
   const Shape shape{7, 100};

@@ -1,32 +1,25 @@
 #include "muster/core/ops/sequence.h"
 
-#include <doctest/doctest.h>
-
-#include <limits>
 #include <random>
-#include <vector>
 
-#include "muster/core/base/error.h"
 #include "tests/support/arrays.h"
 #include "tests/support/devices.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
 
 using test::Array;
 
-const float kNaN = std::numeric_limits<float>::quiet_NaN();
-
 /// Three sequences of three steps: padded at the start, at the end, and completely; padding is NaN.
-const Tensor kX = Tensor::of(
-    {kNaN, kNaN, 3, 4, 5, 7, /**/ 8, 9, kNaN, kNaN, kNaN, kNaN, /**/ kNaN, kNaN, kNaN, kNaN, kNaN, kNaN},
-    {3, 3, 2});
+const Tensor kX =
+    Tensor::of({test::kNan, test::kNan, 3, 4, 5, 7, /**/ 8, 9, test::kNan, test::kNan, test::kNan, test::kNan,
+                /**/ test::kNan, test::kNan, test::kNan, test::kNan, test::kNan, test::kNan},
+               {3, 3, 2});
 const Tensor kMask = Tensor::of({0, 1, 1, /**/ 1, 0, 0, /**/ 0, 0, 0}, {3, 3});
 const Tensor kGradY = Tensor::of({1, 2, 3, 4, 5, 6}, {3, 2});
 
-TEST_CASE_TEMPLATE("masked steps become zero, also in place", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("masked steps become zero, also in place", Where, MUSTER_TEST_DEVICES) {
   const Device device = Where::device();
   Context context(device);
   const Tensor mask = copyTo(kMask, device);
@@ -45,8 +38,7 @@ TEST_CASE_TEMPLATE("masked steps become zero, also in place", Where, MUSTER_TEST
   CHECK(test::sameBits(whole, y));
 }
 
-TEST_CASE_TEMPLATE("masked steps of any number of features become zero", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("masked steps of any number of features become zero", Where, MUSTER_TEST_DEVICES) {
   const Device device = Where::device();
   Context context(device);
   std::mt19937_64 random(8);
@@ -67,11 +59,10 @@ TEST_CASE_TEMPLATE("masked steps of any number of features become zero", Where, 
   }
 }
 
-TEST_CASE_TEMPLATE(
+TEST_CASE_ON(
     "the last unmasked step and the mean of the unmasked ones are computed, with their gradients; without a "
     "mask all count",
     Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   struct Case {
     Tensor x, mask, gradY;
@@ -112,9 +103,9 @@ TEST_CASE_TEMPLATE(
 TEST_CASE("operations on sequences refuse tensors that do not fit by name") {
   Context context;
   Tensor y = Tensor::zeros({3, 2}), empty = Tensor::zeros({3, 0, 2});
-  CHECK_REFUSED(lastStepForward(empty, {}, y, context),
-                "last step: expected float32 sequences [N, T, F] of at least one step, got float32 [3, 0, 2] "
-                "on cpu");
+  CHECK_REFUSED(
+      lastStepForward(empty, {}, y, context),
+      "last step: expected float32 sequences [N, T, F] of at least one step, got float32 [3, 0, 2] on cpu");
   CHECK_REFUSED(meanOverTimeForward(kX, Tensor::zeros({3, 2}), y, context),
                 "mean over time: mask is float32 [3, 2] on cpu, expected float32 [3, 3] on cpu");
   CHECK_THROWS_AS(maskSteps(kX, {}, y, context), InvalidArgument);

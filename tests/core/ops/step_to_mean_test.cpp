@@ -1,16 +1,9 @@
 // A merge by an outer step in one pass: the same bits as successive linear combinations.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
-#include "muster/core/base/error.h"
+#include "muster/core/ops/step_to_mean.h"
 #include "muster/core/ops/linear_combination.h"
 #include "muster/core/ops/non_finite.h"
-#include "muster/core/ops/step_to_mean.h"
 #include "tests/support/arrays.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using muster::test::thrown;
@@ -116,8 +109,8 @@ TEST_CASE("a value that is not finite is named, and nothing of its block is writ
     return told;
   };
   const std::string told = "stepToMean: the result is not finite, at element 700";
-  CHECK(stepFrom(std::nan(""), {.decay = 0.5}, false) == told);
-  CHECK(stepFrom(std::numeric_limits<double>::infinity(), {.decay = 0}, false) == told);
+  CHECK(stepFrom(test::kNan, {.decay = 0.5}, false) == told);
+  CHECK(stepFrom(test::kInfinity, {.decay = 0}, false) == told);
   CHECK(stepFrom(most, {.rate = 3, .decay = 0.5}, false) == told);               // the moves
   CHECK(stepFrom(most, {.rate = 1, .decay = 0.9, .ahead = 0.9}, true) == told);  // the replicas
 }
@@ -129,7 +122,7 @@ TEST_CASE("stepToMean refuses tensors that do not fit") {
   const auto refusal = [&](Tensor copy, const StepToMean& step) {
     return thrown<InvalidArgument>([&] { stepToMean(state.replicas, weights, copy, step, 0, 8, context); });
   };
-  CHECK(refusal(state.copy, {.rate = std::nan("")}) == "stepToMean: a factor is nan");
+  CHECK(refusal(state.copy, {.rate = test::kNan}) == "stepToMean: a factor is nan");
   CHECK(refusal(Tensor(), {}).starts_with("stepToMean: the merged copy must be float32"));
   CHECK(refusal(state.copy, {.moves = Tensor::zeros({7})})
             .starts_with("stepToMean: the moves must be float32"));

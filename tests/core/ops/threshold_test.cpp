@@ -1,14 +1,9 @@
 #include "muster/core/ops/threshold.h"
 
-#include <doctest/doctest.h>
-
-#include <cmath>
-
-#include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
 #include "tests/support/arrays.h"
 #include "tests/support/devices.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using muster::test::thrown;
@@ -172,7 +167,7 @@ TEST_CASE("a reused message keeps nothing of its earlier content") {
 TEST_CASE("an update that is not finite is refused, and the error counts the elements") {
   Context cpu;
   const Tensor zero = Tensor::zeros({100});
-  for (const float bad : {std::nanf(""), INFINITY, -INFINITY}) {
+  for (const float bad : {test::kNan, INFINITY, -INFINITY}) {
     Tensor values = Tensor::zeros({100}), residual = Tensor::zeros({100});
     values.data<float>()[3] = values.data<float>()[99] = bad;
     CHECK(thrown<NonFiniteScore>([&] { accumulateUpdate(values, zero, 1, residual, cpu); }) ==
@@ -208,8 +203,7 @@ TEST_CASE("threshold coding refuses invalid arguments") {
       "clampElements: values must be float32, row-major and of 5 elements on cpu, got " + there.toString());
 }
 
-TEST_CASE_TEMPLATE("messages and residuals on each device have the CPU's bits", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("messages and residuals on each device have the CPU's bits", Where, MUSTER_TEST_DEVICES) {
   const Device device = Where::device();
   Context context(device), cpu;
   for (const std::int64_t n : {1, 16, 17, 1000, 40009})

@@ -1,21 +1,9 @@
 #include "muster/core/ops/update.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <functional>
-#include <initializer_list>
-#include <limits>
-#include <tuple>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
 #include "tests/support/arrays.h"
 #include "tests/support/devices.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 
@@ -23,8 +11,6 @@ namespace {
 
 using test::randomTensor;
 using test::sameBits;
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 /// Blocks as after some steps: second moments are positive.
 UpdateBlocks randomBlocks(std::int64_t n, bool squaresFirst) {
@@ -119,9 +105,8 @@ std::vector<UpdateRange> awkwardRanges(std::int64_t& elements) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("every rule agrees with a plain float64 loop, and writes nothing outside its ranges",
-                   Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("every rule agrees with a plain float64 loop, and writes nothing outside its ranges", Where,
+             MUSTER_TEST_DEVICES) {
   std::int64_t elements = 0;
   const auto ranges = awkwardRanges(elements);
   Context context(Where::device());
@@ -152,7 +137,7 @@ TEST_CASE_TEMPLATE("every rule agrees with a plain float64 loop, and writes noth
                           std::abs(blocks.state[0].data<float>()[i] - first),
                           std::abs(blocks.state[1].data<float>()[i] - second)});
         for (Tensor* t : {&expected.parameters, &expected.state[0], &expected.state[1]})
-          t->data<float>()[i] = kNan;
+          t->data<float>()[i] = test::kNan;
       }
     // A handful of float32 roundings on numbers up to 2.
     CHECK(worst <= 1e-6);
@@ -201,9 +186,8 @@ TEST_CASE("an update has the same bits for any number of threads") {
   }
 }
 
-TEST_CASE_TEMPLATE("a planned update equals the update of its rule, clipping by norm included", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("a planned update equals the update of its rule, clipping by norm included", Where,
+             MUSTER_TEST_DEVICES) {
   const Device device = Where::device();
   std::int64_t elements = 0;
   auto ranges = awkwardRanges(elements);
@@ -248,14 +232,11 @@ TEST_CASE_TEMPLATE("a planned update equals the update of its rule, clipping by 
     }
 }
 
-TEST_CASE_TEMPLATE("a plan updates nothing if a loss is not finite, with every rule", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("a plan updates nothing if a loss is not finite, with every rule", Where, MUSTER_TEST_DEVICES) {
   const Device device = Where::device();
   Context context(device);
   std::int64_t elements = 0;
   const auto ranges = awkwardRanges(elements);
-  const double infinity = std::numeric_limits<double>::infinity();
   const UpdateBlocks before = randomBlocks(elements, true);
   for (const auto& rule : kRules) {
     auto plan = planUpdate(rule.settings, elements, ranges, context);
@@ -264,9 +245,9 @@ TEST_CASE_TEMPLATE("a plan updates nothing if a loss is not finite, with every r
     const Tensor numbersThere = copyTo(numbers, device);
     // Two losses: sum, weight, the row of a class out of range or -1, that class.
     for (const auto& [first, weight, row, changes] : {std::tuple(3.0, 1.0, -1.0, true),
-                                                      {std::nan(""), 1.0, -1.0, false},
-                                                      {infinity, 1.0, -1.0, false},
-                                                      {3.0, std::nan(""), -1.0, false},
+                                                      {test::kNan, 1.0, -1.0, false},
+                                                      {test::kInfinity, 1.0, -1.0, false},
+                                                      {3.0, test::kNan, -1.0, false},
                                                       {3.0, -1.0, -1.0, false},
                                                       {3.0, 1.0, 2.0, false}}) {
       CAPTURE(first);
@@ -275,7 +256,7 @@ TEST_CASE_TEMPLATE("a plan updates nothing if a loss is not finite, with every r
       Tensor losses = Tensor::zeros({8}, DType::Float64), penalty = Tensor::zeros({1}, DType::Float64);
       std::ranges::copy(std::initializer_list<double>{1, 1, -1, 0, first, weight, row, 0},
                         losses.data<double>());
-      *penalty.data<double>() = std::nan("");
+      *penalty.data<double>() = test::kNan;
       Tensor penaltyThere = copyTo(penalty, device);
       const UpdateBlocks there = clone(before, device);
       plan->run(there, numbersThere, penaltyThere, copyTo(losses, device));
@@ -289,15 +270,13 @@ TEST_CASE_TEMPLATE("a plan updates nothing if a loss is not finite, with every r
   }
 }
 
-TEST_CASE_TEMPLATE("a guarded plan finds the first gradient that is not finite, and then updates nothing",
-                   Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("a guarded plan finds the first gradient that is not finite, and then updates nothing", Where,
+             MUSTER_TEST_DEVICES) {
   const Device device = Where::device();
   Context context(device);
   std::int64_t elements = 0;
   const auto ranges = awkwardRanges(elements);
   const std::int64_t last = ranges.back().end - 1, second = ranges.back().begin;
-  const double infinity = std::numeric_limits<double>::infinity();
   const auto number = [&] { return copyTo(Tensor::zeros({1}, DType::Float64), device); };
   const auto read = [](const Tensor& tensor) { return *copyTo(tensor, Device::cpu()).data<double>(); };
   const UpdateBlocks random = randomBlocks(elements, true);
@@ -317,9 +296,9 @@ TEST_CASE_TEMPLATE("a guarded plan finds the first gradient that is not finite, 
         CAPTURE(bad.size());
         UpdateBlocks before = clone(random);
         for (const auto at : bad)
-          before.gradients.data<float>()[at] = static_cast<float>(at == second ? std::nan("")
-                                                                  : at == last ? infinity
-                                                                               : -infinity);
+          before.gradients.data<float>()[at] = static_cast<float>(at == second ? test::kNan
+                                                                  : at == last ? test::kInfinity
+                                                                               : -test::kInfinity);
         const UpdateBlocks there = clone(before, device);
         plan->run(there, numbersThere, penalty, {}, guard);
         context.synchronize();
@@ -344,9 +323,8 @@ TEST_CASE("a plan's ranges and settings are checked") {
   CHECK_THROWS_AS(writeUpdateNumbers({}, 0.1, 0, 1, numbers), InvalidArgument);
 }
 
-TEST_CASE_TEMPLATE("squaredNorm and the penalty equal those of the update, on each device", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("squaredNorm and the penalty equal those of the update, on each device", Where,
+             MUSTER_TEST_DEVICES) {
   Context context(Where::device());
   std::int64_t elements = 0;
   const auto ranges = awkwardRanges(elements);
@@ -358,9 +336,8 @@ TEST_CASE_TEMPLATE("squaredNorm and the penalty equal those of the update, on ea
   CHECK(squaredNorm(copyTo(x, Where::device()), 1, 9999, context) == 9998.0 * 9999 * 19997 / 6);
 }
 
-TEST_CASE_TEMPLATE("blocks of millions of elements are updated once each, for any number of threads", Where,
-                   MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("blocks of millions of elements are updated once each, for any number of threads", Where,
+             MUSTER_TEST_DEVICES) {
   // More chunks than a sum has groups on the CPU, and than a grid has blocks on a GPU.
   const std::int64_t elements = 4096 * 1030 + 77;
   const UpdateRange ranges[] = {{.begin = 0, .end = 5, .learningRate = 0.125f},
@@ -383,7 +360,7 @@ TEST_CASE_TEMPLATE("blocks of millions of elements are updated once each, for an
 }
 
 TEST_CASE("an update whose result would not be finite changes nothing, with every rule") {
-  const float infinity = std::numeric_limits<float>::infinity(), most = std::numeric_limits<float>::max();
+  const float most = std::numeric_limits<float>::max();
   std::int64_t elements = 0;
   const auto ranges = awkwardRanges(elements);
   const std::int64_t last = ranges.back().end - 1;
@@ -396,10 +373,10 @@ TEST_CASE("an update whose result would not be finite changes nothing, with ever
     const UpdateBlocks random = randomBlocks(elements, rule.squaresFirst);
     for (const auto& [clipNorm, clipValue] : {std::pair(0.0, 0.0), {0.0, 0.5}, {1.0, 0.0}, {1.0, 0.5}})
       for (const int threads : {1, 3})
-        for (const Fault& fault :
-             {Fault{0, 1, 0.5, false}, Fault{kNan, 1, 0.5, false}, Fault{infinity, 1, 0.5, false},
-              Fault{-infinity, 1, 0.5, false}, Fault{0, kNan, 0.5, false}, Fault{most, -most, 1e38, true},
-              Fault{1, -most, 3e38, false}}) {
+        for (const Fault& fault : {Fault{0, 1, 0.5, false}, Fault{test::kNan, 1, 0.5, false},
+                                   Fault{test::kInfinity, 1, 0.5, false},
+                                   Fault{-test::kInfinity, 1, 0.5, false}, Fault{0, test::kNan, 0.5, false},
+                                   Fault{most, -most, 1e38, true}, Fault{1, -most, 3e38, false}}) {
           CAPTURE(rule.name);
           CAPTURE(clipNorm);
           CAPTURE(clipValue);

@@ -1,12 +1,9 @@
 #include "muster/core/ops/upsample2d.h"
 
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
 #include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/rounding.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -44,9 +41,8 @@ void checkAgainstReference(std::int64_t channels, std::mt19937_64& random) {
     }
 }
 
-TEST_CASE_TEMPLATE("up-sampling agrees with the reference in every layout, and gradients are its derivatives",
-                   Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("up-sampling agrees with the reference in every layout, and gradients are its derivatives",
+             Where, MUSTER_TEST_DEVICES) {
   std::mt19937_64 random(test::freshSeed());
   checkAgainstReference<Where>(17, random);
   checkAgainstReference<Where>(8, random);  // in fours, on a GPU

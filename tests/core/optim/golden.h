@@ -1,7 +1,6 @@
 #pragma once
 
-#include <cstdint>
-#include <string_view>
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

@@ -1,25 +1,16 @@
 #include "muster/core/optim/optimizer.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
-#include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/base/random.h"
+#include "muster/core/io/json_fields.h"
 #include "tests/support/all_updaters.h"
 #include "tests/support/allocations.h"
-#include "tests/support/memory_fields.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using namespace muster::test;
 
 namespace {
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 struct Blocks {
   explicit Blocks(std::vector<Segment> segments) {
@@ -237,12 +228,10 @@ TEST_CASE("training options are written and read back, and refused out of range"
                                 .weightDecay = 0.25,
                                 .clipNorm = 2,
                                 .clipValue = 3};
-  FieldTree tree;
-  TreeWriter writer(tree);
-  TrainingOptions copy = options;
+  JsonWriter writer;
+  TrainingOptions copy = options, again;
   copy.fields(writer);
-  TrainingOptions again;
-  TreeReader reader(tree);
+  JsonReader reader(writer.text());
   again.fields(reader);
   CHECK(again.updater.type() == "nesterovs");
   CHECK(again.updater.learningRate().at(5) == 0.01);
@@ -255,7 +244,7 @@ TEST_CASE("training options are written and read back, and refused out of range"
 
   const TrainingOptions broken[] = {{.updater = Nesterovs{.momentum = 1}},
                                     {.l1 = -1},
-                                    {.l2 = std::nan("")},
+                                    {.l2 = kNan},
                                     {.weightDecay = -0.1},
                                     {.clipNorm = INFINITY},
                                     {.clipValue = -1}};

@@ -1,15 +1,8 @@
 #include "muster/core/optim/schedule.h"
 
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <limits>
-#include <map>
-
-#include "muster/core/base/error.h"
 #include "tests/core/optim/golden.h"
-#include "tests/support/memory_fields.h"
-#include "tests/support/thrown.h"
+#include "tests/support/json_text.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -25,13 +18,6 @@ const std::map<std::string_view, Schedule> kSchedules{
     {"warmup cosine",
      WarmUpSchedule{.iterations = 3, .then = CosineSchedule{.initial = 0.2, .final = 0.02, .iterations = 8}}},
 };
-
-Schedule readBack(const FieldTree& tree) {
-  Schedule schedule = 123.0;
-  TreeReader reader(tree);
-  schedule.field("it", reader);
-  return schedule;
-}
 
 /// Falls by one in each epoch: a user-defined schedule.
 struct EpochSchedule {
@@ -56,35 +42,32 @@ TEST_CASE("schedules have the values of the independent script") {
 TEST_CASE("a schedule written and read back is the same schedule") {
   for (const auto& [name, schedule] : kSchedules) {
     CAPTURE(name);
-    const FieldTree tree = written(schedule);
-    const Schedule again = readBack(tree);
+    const auto text = jsonOf(schedule);
+    const auto again = fromJson<Schedule>(text, 123.0);
     CHECK(again.type() == schedule.type());
-    CHECK(written(again) == tree);
+    CHECK(jsonOf(again) == text);
     for (std::int64_t i = 0; i < 12; ++i) CHECK(again.at(i) == schedule.at(i));
   }
 }
 
 TEST_CASE("a written schedule names its type and options") {
-  const FieldTree tree = written(kSchedules.at("warmup cosine")).objects.at("it");
-  CHECK(tree.type == "warmup");
-  CHECK(tree.values.at("iterations") == "3");
-  CHECK(tree.objects.at("then").type == "cosine");
-  CHECK(tree.objects.at("then").values.at("final") == "0.02");
+  CHECK_CONTAINS(
+      jsonOf(kSchedules.at("warmup cosine")),
+      R"({"type": "warmup", "iterations": 3, "epochs": 0, "then": {"type": "cosine", "initial": 0.2, "final": 0.02)");
 }
 
 TEST_CASE("reading a type that does not exist names those that do") {
-  FieldTree tree = written(kSchedules.at("step"));
-  tree.objects.at("it").type = "steps";
-  CHECK_REFUSED(readBack(tree),
-                "schedule: there is no type \"steps\"; there are cosine, exponential, fixed, step, warmup");
+  CHECK_REFUSED(
+      fromJson<Schedule>(R"({"it": {"type": "steps"}})"),
+      "it: schedule: there is no type \"steps\"; there are cosine, exponential, fixed, step, warmup");
 }
 
 TEST_CASE("a user-defined schedule can be used, and read after it is registered") {
   const Schedule schedule = EpochSchedule{.initial = 3};
   CHECK(schedule.at(100, 2) == 1);
   Schedule::registry().add(EpochSchedule::kType,
-                           [] { return std::make_unique<detail::ScheduleOf<EpochSchedule>>(); });
-  CHECK(readBack(written(schedule)).at(0, 1) == 2);
+                           [] { return std::make_unique<muster::detail::ScheduleOf<EpochSchedule>>(); });
+  CHECK(fromJson<Schedule>(jsonOf(schedule)).at(0, 1) == 2);
 }
 
 TEST_CASE("copies of a schedule are independent") {
@@ -134,17 +117,16 @@ TEST_CASE("a schedule knows after how many iterations it no longer changes") {
 }
 
 TEST_CASE("schedules refuse options out of range") {
-  const double nan = std::numeric_limits<double>::quiet_NaN();
   const Schedule broken[] = {
-      nan,
-      std::numeric_limits<double>::infinity(),
+      kNan,
+      kInfinity,
       StepSchedule{.every = 0},
       StepSchedule{.decay = 0},
-      StepSchedule{.initial = nan},
+      StepSchedule{.initial = kNan},
       ExponentialSchedule{.decay = -0.5},
-      ExponentialSchedule{.initial = nan},
+      ExponentialSchedule{.initial = kNan},
       CosineSchedule{.iterations = 0},
-      CosineSchedule{.final = nan},
+      CosineSchedule{.final = kNan},
       CosineSchedule{.epochs = -1},
       StepSchedule{.epochs = -1},
       StepSchedule{.every = 5, .epochs = 1},

@@ -1,9 +1,6 @@
 #include "muster/core/optim/state_block.h"
 
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 

@@ -1,14 +1,10 @@
 #include "muster/core/tensor/tensor.h"
 #include "muster/core/tensor/tensor_format.h"
 
-#include <doctest/doctest.h>
-
-#include <limits>
 #include <sstream>
 
-#include "muster/core/base/error.h"
 #include "tests/support/arrays.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using test::sameBits;
@@ -70,12 +66,11 @@ TEST_CASE("at gives an element, and refuses a wrong type, number of indices or i
           Tensor::view(scores.raw(), {2, 3}, DType::Float32, Device::cuda(0)).at(0, 0);
         }) == "at(0, 0): float32 [2, 3] on cuda:0 is not on the CPU; copyTo copies it there");
   const Tensor blocks = Tensor::zeros({1, 5, 1, 2}, DType::Float32, Device::cpu(), Layout::ChannelBlocks);
-  CHECK(problem([&] { blocks.at(0, 0, 0, 0); }).find("is not in row-major order") != std::string::npos);
+  CHECK_CONTAINS(problem([&] { blocks.at(0, 0, 0, 0); }), "is not in row-major order");
 }
 
 TEST_CASE("argmax finds the first greatest element of each row, and NaN before numbers") {
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  const Tensor x = Tensor::of({1, 3, 2, 5, 5, -1, -3, -2, -9, 4, nan, 7}, {2, 2, 3});
+  const Tensor x = Tensor::of({1, 3, 2, 5, 5, -1, -3, -2, -9, 4, test::kNan, 7}, {2, 2, 3});
   const Tensor best = argmax(x);
   CHECK(best.shape() == Shape{2, 2});
   CHECK((best.dtype() == DType::Int64));
@@ -83,7 +78,7 @@ TEST_CASE("argmax finds the first greatest element of each row, and NaN before n
   CHECK(best.at<std::int64_t>(0, 1) == 0);
   CHECK(best.at<std::int64_t>(1, 0) == 1);
   CHECK(best.at<std::int64_t>(1, 1) == 1);
-  CHECK(argmax(Tensor::of({nan, nan, 1}, {3})).at<std::int64_t>() == 0);
+  CHECK(argmax(Tensor::of({test::kNan, test::kNan, 1}, {3})).at<std::int64_t>() == 0);
   CHECK(argmax(Tensor::zeros({0, 3})).shape() == Shape{0});
   const Tensor bytes = Tensor::zeros({3}, DType::UInt8);
   bytes.at<std::uint8_t>(2) = 200;
@@ -100,8 +95,7 @@ TEST_CASE("a tensor is printed as nested lists, aligned, shortened and wrapped")
   CHECK(text.str() == "[[  1, 2.5,  -3],\n [  4,   5,   6]]\nfloat32 [2, 3] on cpu");
   CHECK(fmt::format("{}", Tensor::of({1, 2, 3, 4, 5, 6, 7, 8}, {2, 2, 2})) ==
         "[[[1, 2],\n  [3, 4]],\n\n [[5, 6],\n  [7, 8]]]\nfloat32 [2, 2, 2] on cpu");
-  const float infinity = std::numeric_limits<float>::infinity();
-  CHECK(valuesText(Tensor::of({1.0F / 3, 1e10F, -infinity}, {3})) ==
+  CHECK(valuesText(Tensor::of({1.0F / 3, 1e10F, -test::kInfinity}, {3})) ==
         "[0.333333,    1e+10,     -inf]\nfloat32 [3] on cpu");
   CHECK(valuesText(Tensor::of({5}, Shape())) == "5\nfloat32 [] on cpu");
   CHECK(valuesText(Tensor::zeros({0, 3})) == "[]\nfloat32 [0, 3] on cpu");
@@ -110,7 +104,7 @@ TEST_CASE("a tensor is printed as nested lists, aligned, shortened and wrapped")
   for (std::int64_t i = 0; i < 40; ++i) labels.at<std::int64_t>(i) = i + 10;
   const auto wrapped = valuesText(labels);  // 20 numbers of two digits fill a line of 80
   CHECK(wrapped.starts_with("[10, 11, "));
-  CHECK(wrapped.find(" 29,\n 30, 31, ") != std::string::npos);
+  CHECK_CONTAINS(wrapped, " 29,\n 30, 31, ");
   CHECK(wrapped.ends_with(" 49]\nint64 [40] on cpu"));
   const Tensor large = Tensor::zeros({8, 200}, DType::UInt8);
   large.at<std::uint8_t>(7, 199) = 255;

@@ -1,11 +1,6 @@
 #include "muster/datasets/detail/class_names.h"
 
-#include <doctest/doctest.h>
-
-#include <vector>
-
-#include "muster/core/base/error.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using namespace muster::detail;

@@ -1,9 +1,6 @@
 #include "muster/datasets/detail/csv_rows.h"
 
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using namespace muster::detail;
@@ -53,14 +50,14 @@ TEST_CASE("a broken line is named, and other files are known by their first byte
   CHECK(failure("\xFF\xFE"
                 "a") == "table.csv: is UTF-16 text; save it as UTF-8");
   CHECK(failure("PAR1") == "table.csv: is a Parquet file, not CSV");
-  CHECK(failure("PK\x03\x04").find("an Excel workbook (xlsx)") != std::string::npos);
+  CHECK_CONTAINS(failure("PK\x03\x04"), "an Excel workbook (xlsx)");
   CHECK(thrown<InvalidArgument>([] { rowsOf("a", '"'); }) ==
         "csv: the separator cannot be a quote or a line end");
 }
 
 TEST_CASE("a first line without names is found") {
   CHECK(noNames({"length", "width"}) == "");
-  CHECK(noNames({"1.5", "width"}).find("its first line has numbers where the names") != std::string::npos);
+  CHECK_CONTAINS(noNames({"1.5", "width"}), "its first line has numbers where the names");
   CHECK(noNames({"1", "2"}) != "");
   CHECK(noNames({"1990", "2000"}) == "");  // years
   CHECK(noNames({"name", "1", "2"}, {"other", "5", "6"}) == "");
@@ -96,7 +93,6 @@ TEST_CASE("a separator at a line's end makes no field") {
 TEST_CASE("for one column the separator is named that the line seems to have") {
   CHECK(oneColumn("a;b", ',') ==
         "has one column; features and a label are separated by \",\", and this file seems to have \";\" "
-        "between "
-        "its columns");
+        "between its columns");
   CHECK(oneColumn("a", '\t') == "has one column; features and a label are separated by a tab");
 }

@@ -1,12 +1,6 @@
 #include "muster/datasets/detail/number_text.h"
 
-#include <doctest/doctest.h>
-
-#include <string>
-#include <vector>
-
-#include "muster/core/base/error.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using muster::test::thrown;

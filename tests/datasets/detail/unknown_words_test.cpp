@@ -1,8 +1,7 @@
 #include "muster/datasets/detail/unknown_words.h"
 
-#include <doctest/doctest.h>
-
 #include "tests/support/log_lines.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using namespace muster::detail;

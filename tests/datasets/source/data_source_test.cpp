@@ -1,16 +1,12 @@
 // Data described as in a run file: read, checked, and loaded as iterators.
 #include "muster/datasets/source/data_source.h"
 
-#include <doctest/doctest.h>
-
-#include <cmath>
 #include <numeric>
 
-#include "muster/core/base/error.h"
 #include "muster/datasets/gaussian_mixtures.h"
 #include "muster/datasets/source/load_data.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -49,10 +45,10 @@ TEST_CASE("a field of a data source that is unknown, missing or out of range is 
   const auto refused = [](std::string_view json) {
     return thrown<InvalidArgument>([&] { DataSource::parse(json); });
   };
-  CHECK(refused(R"({"type": "csv", "train": "a.csv", "colums": []})").find("columns") != std::string::npos);
+  CHECK_CONTAINS(refused(R"({"type": "csv", "train": "a.csv", "colums": []})"), "columns");
   CHECK(refused(R"({"type": "csv"})") == "data.train: is missing, and data of type csv need it");
   CHECK(refused(R"({"type": "mnist", "batch": 0})") == "data.batch must be between 1 and 65536, got 0");
-  CHECK(refused("{}").find("type") != std::string::npos);
+  CHECK_CONTAINS(refused("{}"), "type");
   CHECK(thrown<InvalidArgument>([] { loadData({.type = "minst"}); }) ==
         "data.type: there is no type \"minst\"; the nearest is mnist, of mnist, fashion, kmnist, cifar10, "
         "mnistOrGenerated, generated, mixtures, idx, csv, images, safetensors");

@@ -1,17 +1,11 @@
 // The images of data sets by their names.
 #include "muster/datasets/source/named_images.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <optional>
-
-#include "muster/core/base/error.h"
 #include "muster/datasets/gaussian_mixtures.h"
 #include "tests/datasets/idx_bytes.h"
 #include "tests/support/environment.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -77,8 +71,7 @@ TEST_CASE("generated digits stand in for MNIST if there is no place to download 
   auto drawn = source;
   drawn.type = "generated";
   CHECK(std::ranges::equal(images.train->pixels(), namedImages(drawn).train->pixels()));
-  CHECK(thrown<InvalidArgument>([] { namedImages({.type = "mnist"}); }).find("MUSTER_CACHE_DIR") !=
-        std::string::npos);
+  CHECK_CONTAINS(thrown<InvalidArgument>([] { namedImages({.type = "mnist"}); }), "MUSTER_CACHE_DIR");
 }
 
 TEST_CASE("the files of published data sets are found, each with what names its place") {

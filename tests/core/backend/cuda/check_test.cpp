@@ -1,9 +1,6 @@
 #include "muster/core/backend/cuda/check.h"
 
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster::cuda {
 namespace {
@@ -11,10 +8,6 @@ namespace {
 template <typename Error>
 std::string textOf(cudaError_t error) {
   return test::thrown<Error>([&] { check(error, "cudaFoo(bar)"); });
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST_CASE("a call that succeeded throws nothing") {
@@ -25,18 +18,18 @@ TEST_CASE("a call that succeeded throws nothing") {
 
 TEST_CASE("errors of CUDA become exceptions with call text and location") {
   const auto memory = textOf<OutOfMemory>(cudaErrorMemoryAllocation);
-  CHECK(contains(memory, "in cudaFoo(bar) ("));
-  CHECK(contains(memory, "check_test.cpp:"));
+  CHECK_CONTAINS(memory, "in cudaFoo(bar) (");
+  CHECK_CONTAINS(memory, "check_test.cpp:");
   for (auto error :
        {cudaErrorNoDevice, cudaErrorDevicesUnavailable, cudaErrorInsufficientDriver, cudaErrorInvalidDevice,
         cudaErrorStubLibrary, cudaErrorNoKernelImageForDevice, cudaErrorInvalidKernelImage,
         cudaErrorCallRequiresNewerDriver, cudaErrorUnsupportedPtxVersion})
-    CHECK(contains(textOf<DeviceUnavailable>(error), cudaGetErrorString(error)));
+    CHECK_CONTAINS(textOf<DeviceUnavailable>(error), cudaGetErrorString(error));
   for (auto error :
        {cudaErrorInvalidValue, cudaErrorLaunchOutOfResources, cudaErrorStreamCaptureInvalidated}) {
     const auto text = textOf<DeviceFailure>(error);
-    CHECK(contains(text, cudaGetErrorString(error)));
-    CHECK(!contains(text, "any more"));
+    CHECK_CONTAINS(text, cudaGetErrorString(error));
+    CHECK_LACKS(text, "any more");
   }
 }
 
@@ -45,7 +38,7 @@ TEST_CASE("an error after which the device is lost says so") {
        {cudaErrorIllegalAddress, cudaErrorLaunchFailure, cudaErrorMisalignedAddress, cudaErrorAssert,
         cudaErrorECCUncorrectable, cudaErrorIllegalInstruction, cudaErrorContextIsDestroyed}) {
     CHECK(meaningOf(error) == Meaning::FailedForGood);
-    CHECK(contains(textOf<DeviceFailure>(error), "this process cannot use the device any more"));
+    CHECK_CONTAINS(textOf<DeviceFailure>(error), "this process cannot use the device any more");
   }
   CHECK(meaningOf(cudaErrorInvalidValue) == Meaning::Failed);
 }
@@ -54,12 +47,11 @@ TEST_CASE("the reason for a missing GPU distinguishes no GPU, no driver and a dr
   CHECK(whyNoDevice(cudaSuccess, 13000, 13000) == "this machine has no visible GPU");
   CHECK(whyNoDevice(cudaErrorNoDevice, 13000, 13000) == "this machine has no visible GPU");
   CHECK(whyNoDevice(cudaErrorInsufficientDriver, 0, 13000) == "this machine has no driver for NVIDIA's GPUs");
-  CHECK(
-      whyNoDevice(cudaErrorInsufficientDriver, 12040, 13000) ==
-      "no GPU can be used on this machine (CUDA driver version is insufficient for CUDA runtime version; its "
-      "driver is for CUDA 12.4, this build for 13.0)");
-  CHECK(contains(whyNoDevice(cudaErrorSystemDriverMismatch, 13010, 13000),
-                 "for CUDA 13.1, this build for 13.0)"));
+  CHECK(whyNoDevice(cudaErrorInsufficientDriver, 12040, 13000) ==
+        "no GPU can be used on this machine (CUDA driver version is insufficient for CUDA runtime version; "
+        "its driver is for CUDA 12.4, this build for 13.0)");
+  CHECK_CONTAINS(whyNoDevice(cudaErrorSystemDriverMismatch, 13010, 13000),
+                 "for CUDA 13.1, this build for 13.0)");
 }
 
 TEST_CASE("an out-of-memory error names the requested and the free bytes") {
@@ -82,10 +74,10 @@ TEST_CASE("the libraries have every function of cuBLASLt and cuDNN that muster u
           test::thrown<DeviceFailure>(fail(CUDNN_STATUS_EXECUTION_FAILED)),
           test::thrown<OutOfMemory>(fail(CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED)),
           test::thrown<DeviceUnavailable>(fail(CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH))})
-      CHECK_MESSAGE(contains(text, ", in foo(bar) ("), text);
-    CHECK(contains(test::thrown<DeviceFailure>(fail(CUBLAS_STATUS_INVALID_VALUE)), "cuBLASLt says 7 ("));
+      CHECK_CONTAINS(text, ", in foo(bar) (");
+    CHECK_CONTAINS(test::thrown<DeviceFailure>(fail(CUBLAS_STATUS_INVALID_VALUE)), "cuBLASLt says 7 (");
   } catch (const DeviceUnavailable& error) {
-    CHECK(contains(error.what(), "cannot be loaded"));
+    CHECK_CONTAINS(error.what(), "cannot be loaded");
   }
 }
 

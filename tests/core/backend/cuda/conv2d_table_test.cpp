@@ -1,10 +1,7 @@
 #include "muster/core/backend/cuda/conv2d_table.h"
 
-#include <doctest/doctest.h>
-
-#include <vector>
-
 #include "muster/core/backend/cuda/padded_conv2d.h"
+#include "tests/support/test.h"
 
 namespace muster::cuda {
 namespace {

@@ -1,15 +1,11 @@
 #include <dlfcn.h>
-#include <doctest/doctest.h>
-
-#include <array>
-#include <string>
 
 #include "muster/core/backend/cuda/dnn_algorithms.h"
 #include "muster/core/backend/cuda/dnn_descriptors.h"
 #include "muster/core/backend/cuda/owners.h"
-#include "muster/core/base/error.h"
 #include "muster/core/ops/conv2d.h"
 #include "tests/support/skip.h"
+#include "tests/support/test.h"
 
 // The real libraries check descriptions like those of plans. Needs the libraries, but no
 // GPU.
@@ -92,7 +88,7 @@ TEST_CASE("cuDNN (needed by CUDA) refuses invalid descriptors, and the error con
   } catch (const Error& error) {
     text = error.what();
   }
-  CHECK_MESSAGE(text.find("cudnnSetTensor4dDescriptor") != std::string::npos, text);
+  CHECK_CONTAINS(text, "cudnnSetTensor4dDescriptor");
 }
 
 TEST_CASE("cuBLASLt (needed by CUDA) accepts descriptors of matrix products in every math mode") {

@@ -1,13 +1,8 @@
 #include "muster/core/backend/cuda/library_places.h"
 
-#include <doctest/doctest.h>
-
-#include <filesystem>
-#include <string>
-#include <vector>
-
 #include "tests/support/environment.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/test.h"
 
 namespace muster::cuda {
 namespace {

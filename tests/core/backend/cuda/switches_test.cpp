@@ -1,14 +1,7 @@
 #include "muster/core/backend/cuda/switches.h"
 
-#include <doctest/doctest.h>
-
-#include <map>
-#include <string>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "tests/support/log_lines.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster::cuda {
 namespace {

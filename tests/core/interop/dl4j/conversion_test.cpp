@@ -1,10 +1,6 @@
 // Models of Deeplearning4j that the tests make themselves.
-#include <doctest/doctest.h>
-
-#include <cmath>
 #include <fstream>
 
-#include "muster/core/base/error.h"
 #include "muster/core/interop/dl4j/detail/description.h"
 #include "muster/core/interop/dl4j/detail/zip_file.h"
 #include "muster/core/interop/dl4j/dl4j.h"
@@ -13,7 +9,7 @@
 #include "tests/core/interop/dl4j/made_models.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -346,7 +342,7 @@ TEST_CASE("broken files are refused with their fault") {
   CHECK(refusedOf(good, array + "x") == "cannot be converted: coefficients.bin has 1 bytes after its array");
   CHECK(refusedOf(good, std::string(2000, 'x')) ==
         "coefficients.bin: has more than the 1048 bytes that belong there");
-  CHECK(refusedOf(good, "nothing").find("coefficients.bin ") != std::string::npos);
+  CHECK_CONTAINS(refusedOf(good, "nothing"), "coefficients.bin ");
   CHECK(refusedOf("{", array).starts_with("cannot be converted: "));
   CHECK(refusedOf("{}", array).starts_with("cannot be converted: its configuration has neither confs"));
   CHECK(refusedOf(replaced(residual(), R"("a":["in"])", R"("a":["b"])"), array) ==

@@ -1,10 +1,5 @@
 #include "muster/core/interop/dl4j/dl4j.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-
 #include "muster/core/interop/dl4j/detail/nd4j_array.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
@@ -12,6 +7,7 @@
 #include "tests/core/interop/dl4j/numpy_arrays.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using namespace muster::test;

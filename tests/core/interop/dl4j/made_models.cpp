@@ -2,13 +2,11 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
-#include <cstdint>
 
 #include "muster/core/base/error.h"
 #include "muster/core/interop/dl4j/detail/zip_file.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
 namespace {

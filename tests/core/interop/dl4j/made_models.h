@@ -1,9 +1,6 @@
 #pragma once
 
-#include <filesystem>
-#include <string>
-#include <utility>
-#include <vector>
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

@@ -1,10 +1,7 @@
 #pragma once
 
-#include <filesystem>
-#include <map>
-#include <string>
-
 #include "muster/core/tensor/tensor.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

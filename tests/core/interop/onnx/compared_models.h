@@ -2,13 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <functional>
-#include <memory>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "muster/core/base/random.h"
 #include "muster/core/interop/onnx/export_onnx.h"
 #include "muster/core/io/safetensors.h"
@@ -16,6 +9,7 @@
 #include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/skip.h"
+#include "tests/support/standard.h"
 #include "tests/support/temporary_directory.h"
 
 namespace muster::test {

@@ -1,13 +1,11 @@
 #include "muster/core/interop/onnx/export_onnx.h"
 
-#include <doctest/doctest.h>
-
 #include "muster/core/interop/onnx/detail/onnx_graph.h"
 #include "muster/core/nn/models/char_lstm.h"
 #include "muster/core/nn/models/lenet.h"
 #include "muster/core/nn/models/resnet18.h"
 #include "tests/core/interop/onnx/compared_models.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -291,7 +289,7 @@ TEST_CASE("a user-defined layer is exported by its rule, and refused by name wit
   const auto refused = thrown<InvalidArgument>([&] { exportOnnx(*make(0), directory / "m.onnx"); });
   CAPTURE(refused);
   CHECK(refused.starts_with("onnx: the model does not pass ONNX's checks: "));
-  CHECK(refused.find("axis") != std::string::npos);
+  CHECK_CONTAINS(refused, "axis");
 }
 
 TEST_CASE("batch size and length are symbolic, and weights have the names of muster's files") {
@@ -327,9 +325,10 @@ TEST_CASE("a model that cannot be exported is refused with the reason") {
   CHECK(refused({MaxPool1d{.name = "pool"}, LSTM{.units = 2, .name = "memory"}}, kSequence) ==
         "onnx: memory (lstm): it reads lengths, but its sequences have 3 steps and those of the input 6");
   CHECK(directory.names().empty());
-  CHECK(thrown<FileError>([&] {
-          exportOnnx(*chain({Output{.classes = 2}}, {3})(6), directory / "absent" / "m.onnx");
-        }).find("absent") != std::string::npos);
+  CHECK_CONTAINS(thrown<FileError>([&] {
+                   exportOnnx(*chain({Output{.classes = 2}}, {3})(6), directory / "absent" / "m.onnx");
+                 }),
+                 "absent");
 }
 
 }  // namespace

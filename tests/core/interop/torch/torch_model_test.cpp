@@ -5,16 +5,8 @@
 #include <torch/optim/sgd.h>
 #include <torch/serialize.h>
 #include <torch/version.h>
-#include <functional>
 
 #include "tests/core/interop/torch/conv_net.h"
-
-#include <doctest/doctest.h>
-
-#include <atomic>
-#include <chrono>
-#include <cmath>
-#include <thread>
 
 #include "muster/parallel/nodes.h"
 #include "muster/parallel/strategies.h"
@@ -22,7 +14,7 @@
 #include "tests/support/rounding.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
 #include "tests/support/virtual_network.h"
 
@@ -260,8 +252,7 @@ TEST_CASE("on a gpu a libtorch module learns as on the CPU, or a libtorch withou
   auto builder = toyWrapper(*there, 2, 2);
   builder.devices({OnGpu::device()});
   if (!at::hasCUDA()) {
-    CHECK(thrown<Error>([&] { builder.build().fit(data); }).find("this libtorch has no CUDA") !=
-          std::string::npos);
+    CHECK_CONTAINS(thrown<Error>([&] { builder.build().fit(data); }), "this libtorch has no CUDA");
     return skip("this libtorch has no CUDA");
   }
   builder.build().fit(data);
@@ -331,18 +322,15 @@ TEST_CASE("a parameter that leaves the blocks is found and named, and can be put
   CHECK(refusal([](ConvNet& net) { net.to(torch::kDouble); }) ==
         "torch: the parameter conv.weight is no longer in the model's block (Double [8, 3, 3, 3] on cpu): "
         "to(), set_data() or torch::load() gave it other memory; TorchModel::adopt() takes its values");
-  CHECK(refusal([](ConvNet& net) {
-          net.dense->bias.set_data(torch::zeros(4));
-        }).find("parameter dense.bias is no") != std::string::npos);
-  CHECK(refusal([](ConvNet& net) {
-          net.norm->running_var.set_data(torch::ones(8));
-        }).find("buffer norm.running_var is no") != std::string::npos);
+  CHECK_CONTAINS(refusal([](ConvNet& net) { net.dense->bias.set_data(torch::zeros(4)); }),
+                 "parameter dense.bias is no");
+  CHECK_CONTAINS(refusal([](ConvNet& net) { net.norm->running_var.set_data(torch::ones(8)); }),
+                 "buffer norm.running_var is no");
   CHECK(refusal([](ConvNet& net) { net.register_parameter("more", torch::zeros(1)); }) ==
         "torch: the module has 7 parameters, and had 6 when the model was made");
   CHECK(refusal([](ConvNet& net) { net.conv->bias.mutable_grad() = torch::Tensor(); }) ==
         "torch: the gradient of conv.bias is no longer in the model's block: zero_grad() by none, or another "
-        "tensor in "
-        "its place; the model zeroes gradients itself");
+        "tensor in its place; the model zeroes gradients itself");
   CHECK(refusal([](ConvNet& net) { net.zero_grad(); }).empty() != (TORCH_VERSION_MAJOR >= 2));
   CHECK(thrown<InvalidArgument>([] {
           TorchModel model(
@@ -365,13 +353,12 @@ TEST_CASE("a parameter that leaves the blocks is found and named, and can be put
   for (const auto& use : std::initializer_list<std::function<void()>>{
            [&] { loaded->state(); }, [&] { static_cast<void>(loaded->replicate(loaded->context())); },
            [&] { convModel()->copyStateFrom(*loaded); }})
-    CHECK(thrown<InvalidArgument>(use).find("TorchModel::adopt() takes its values") != std::string::npos);
+    CHECK_CONTAINS(thrown<InvalidArgument>(use), "TorchModel::adopt() takes its values");
   loaded->adopt();
   CHECK(parameter(*loaded, "conv.bias")[1] == parameter(*trained, "conv.bias")[1]);
   CHECK_NOTHROW(loaded->step(batch));
   net->to(torch::kDouble);
-  CHECK(thrown<InvalidArgument>([&] { loaded->adopt(); }).find("conv.weight is now Double") !=
-        std::string::npos);
+  CHECK_CONTAINS(thrown<InvalidArgument>([&] { loaded->adopt(); }), "conv.weight is now Double");
 }
 
 TEST_CASE("libtorch's errors become one sentence, and losses and predictions are checked") {
@@ -381,7 +368,7 @@ TEST_CASE("libtorch's errors become one sentence, and losses and predictions are
   const auto text = thrown<Error>([&] { wrong.gradient(batch); });
   CAPTURE(text);
   CHECK(text.starts_with("torch: "));
-  CHECK(text.find("frame #") == std::string::npos);
+  CHECK_LACKS(text, "frame #");
   TorchModel vectorial(makeConvNet,
                        [](ConvNet& net, const TorchBatch& b) { return net.forward(b.features()); });
   CHECK(thrown<InvalidArgument>([&] { vectorial.gradient(batch); }) ==
@@ -457,7 +444,7 @@ TEST_CASE("frozen parameters do not change, shared ones exist once, channels-las
 
 TEST_CASE("plan() names modules that draw random numbers") {
   auto quiet = convModel();
-  CHECK(toyWrapper(*quiet, 2).build().plan().find("libtorch") == std::string::npos);
+  CHECK_LACKS(toyWrapper(*quiet, 2).build().plan(), "libtorch");
   TorchModel random(
       [] {
         return torch::nn::Sequential(torch::nn::Flatten(), torch::nn::Dropout(0.5),
@@ -466,9 +453,9 @@ TEST_CASE("plan() names modules that draw random numbers") {
       crossEntropy);
   const auto plan = toyWrapper(random, 2).build().plan();
   CAPTURE(plan);
-  CHECK(plan.ends_with(
-      "; 1 draws from libtorch's one generator for all threads, so several workers give other bits each "
-      "time"));
+  CHECK(
+      plan.ends_with("; 1 draws from libtorch's one generator for all threads, so several workers give other "
+                     "bits each time"));
   auto data = imageBatches(4);
   auto wrapper = toyWrapper(random, 2).build();
   CHECK_NOTHROW(wrapper.fit(data));

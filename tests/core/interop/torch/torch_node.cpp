@@ -2,15 +2,12 @@
 // its model into the folder.
 #include "tests/core/interop/torch/conv_net.h"
 
-#include <cstdlib>
-#include <exception>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <string>
 
 #include "muster/parallel/nodes.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "tests/support/standard.h"
 #include "tests/support/state_bits.h"
 
 using namespace muster;

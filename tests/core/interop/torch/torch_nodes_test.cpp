@@ -1,12 +1,9 @@
 // Trainings of a libtorch module over processes that mpirun starts on this machine.
 #include "tests/core/interop/torch/conv_net.h"
 
-#include <doctest/doctest.h>
-
-#include <cstdlib>
-
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
 
 namespace muster::test {

@@ -1,15 +1,8 @@
 #pragma once
 
 #include <bit>
-#include <cstdint>
-#include <cstring>
-#include <filesystem>
-#include <map>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <vector>
 
+#include "tests/support/standard.h"
 #include "tests/support/temporary_directory.h"
 
 // Reads event files without the library's code and without protobuf.

@@ -1,13 +1,8 @@
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <limits>
 #include <numeric>
-#include <vector>
 
 #include "muster/core/listeners/watch/histogram.h"
 #include "muster/core/listeners/watch/layer_histograms.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 #include "tests/support/toy_model.h"
 
 using namespace muster;
@@ -39,9 +34,7 @@ TEST_CASE("a histogram counts each number in the bin of its value") {
 }
 
 TEST_CASE("numbers that are not finite are in no bin and no sum") {
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  const float inf = std::numeric_limits<float>::infinity();
-  const std::vector<float> values{nan, 1, -inf, 3, inf};
+  const std::vector<float> values{kNan, 1, -kInfinity, 3, kInfinity};
   const auto h = histogramOf(std::span<const float>(values));
   CHECK(h.nonFinite == 3);
   CHECK(h.count == 2);
@@ -66,9 +59,10 @@ TEST_CASE("a histogram of changes counts the differences of two tensors") {
   CHECK(h.min == -2);
   CHECK(h.max == 1);
   CHECK(h.sum == -1);
-  CHECK(thrown<InvalidArgument>([&] {
-          histogramOf(std::span<const float>(after), std::span<const float>(before).first(2));
-        }).find("2 numbers before and 3 after") != std::string::npos);
+  CHECK_CONTAINS(thrown<InvalidArgument>([&] {
+                   histogramOf(std::span<const float>(after), std::span<const float>(before).first(2));
+                 }),
+                 "2 numbers before and 3 after");
 }
 
 TEST_CASE("changes of layers are those between two snapshots of a model") {

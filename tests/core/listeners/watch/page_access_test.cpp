@@ -1,8 +1,6 @@
 #include "muster/core/listeners/watch/page/page_access.h"
 
-#include <doctest/doctest.h>
-
-#include <set>
+#include "tests/support/test.h"
 
 using namespace muster;
 

@@ -1,12 +1,4 @@
-#include <doctest/doctest.h>
 #include <sys/wait.h>
-
-#include <cmath>
-#include <cstdlib>
-#include <limits>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "muster/core/listeners/watch/page/curves_file.h"
 #include "muster/core/listeners/watch/page/page_directory.h"
@@ -16,6 +8,7 @@
 #include "tests/support/fake_trainer.h"
 #include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -38,8 +31,8 @@ std::string wrongWith(const std::string& kind, const std::string& address) {
   const std::string said = readFile(directory / "said");
   if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
     test::skip(
-        "no browser (Debian: chromium, chromium-driver, python3-selenium; MUSTER_SELENIUM_PYTHON "
-        "names a Python that has selenium): " +
+        "no browser (Debian: chromium, chromium-driver, python3-selenium; MUSTER_SELENIUM_PYTHON names a "
+        "Python that has selenium): " +
         said);
     return "";
   }
@@ -83,7 +76,7 @@ TEST_CASE("a browser draws the page without an error while the training goes on"
 
   page->onFitStart({trainer, 0, 3, 40});
   const auto round = [&](std::int64_t i) {
-    const double score = i == 5 ? std::numeric_limits<double>::quiet_NaN() : 1.0 / static_cast<double>(i);
+    const double score = i == 5 ? kNan : 1.0 / static_cast<double>(i);
     for (int worker = 0; worker < 2; ++worker)
       workers->onIteration({.trainer = trainer,
                             .worker = worker,

@@ -1,20 +1,14 @@
 #include "muster/core/listeners/watch/page/page_directory.h"
 
-#include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <fstream>
-#include <string>
-#include <vector>
 
-#include "muster/core/base/error.h"
 #include "muster/core/listeners/watch/page/curves_file.h"
 #include "muster/core/listeners/watch/page/still_page.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -50,10 +44,10 @@ TEST_CASE("the page shows the runs of a directory, those that grow, and those th
   CHECK(runs.runs() == 2);
   const auto news = early->news();
   CHECK(countOf(news, "\"news\"") == 2);
-  CHECK(news.find("[[2,0.25]]") != std::string::npos);
-  CHECK(news.find("\"run\":\"averaging/seed-2\"") != std::string::npos);
+  CHECK_CONTAINS(news, "[[2,0.25]]");
+  CHECK_CONTAINS(news, "\"run\":\"averaging/seed-2\"");
   CHECK(countOf(runs.reader()->news(), "\"news\"") == 3);  // all lines, for one that comes late
-  CHECK(stillPage(runs.news()).find("averaging \\u003cf3>") != std::string::npos);
+  CHECK_CONTAINS(stillPage(runs.news()), "averaging \\u003cf3>");
 
   // When points are thinned the file is written anew, and what is sent says so.
   for (int i = 3; i < 2100; ++i) store.point("score/merged", i, 1.0 / i);
@@ -89,8 +83,7 @@ TEST_CASE("an incomplete line is read later, and a file that holds no curves giv
   CHECK(thrown<FileError>([&] {
           PageDirectory(directory / std::string(256, 'x'));
         }).ends_with(": cannot be read: File name too long"));
-  CHECK(thrown<FileError>([&] { PageDirectory(directory / "missing"); }).find("is no directory") !=
-        std::string::npos);
+  CHECK_CONTAINS(thrown<FileError>([&] { PageDirectory(directory / "missing"); }), "is no directory");
 }
 
 TEST_CASE("links to directories are followed, each run is shown once, and loops end") {
@@ -127,10 +120,9 @@ TEST_CASE("links to directories are followed, each run is shown once, and loops 
   CHECK(log.all().empty());
   CHECK(curvesBelow(root, 3).size() < 3);
   REQUIRE(log.all().size() == 1);
-  CHECK(log.all().front() ==
-        fmt::format("warning: page: {} holds too many files and directories to look at all, so runs may be "
-                    "missing; name a directory that holds only runs",
-                    root.string()));
+  CHECK(log.all().front() == fmt::format("warning: page: {} holds too many files and directories to look at "
+                                         "all, so runs may be missing; name a directory that holds only runs",
+                                         root.string()));
 }
 
 TEST_CASE("a file of curves that cannot be written gives one warning") {

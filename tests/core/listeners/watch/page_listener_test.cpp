@@ -1,19 +1,14 @@
 #include "muster/core/listeners/watch/page/page_listener.h"
 
-#include <doctest/doctest.h>
-
-#include <memory>
 #include <regex>
-#include <thread>
 
 #include <boost/json.hpp>
 
-#include "muster/core/base/error.h"
 #include "muster/core/listeners/watch/page/page_assets.h"
 #include "tests/core/listeners/watch/raw_client.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
 
 using namespace muster;
@@ -79,7 +74,7 @@ void checkSecurity(const std::string& answer) {
   CHECK(headerOf(answer, "X-Content-Type-Options") == "nosniff");
   CHECK(headerOf(answer, "Cross-Origin-Resource-Policy") == "same-origin");
   CHECK(headerOf(answer, "Cache-Control") == "no-store");
-  CHECK(answer.find("Access-Control-") == std::string::npos);
+  CHECK_LACKS(answer, "Access-Control-");
 }
 
 }  // namespace
@@ -89,8 +84,7 @@ TEST_CASE("a page listener prints an address with a token, and a command for ssh
   REQUIRE(page.lines.size() == 2);
   CHECK(page.lines[0] == "page: http://" + page.host() + "/?token=" + page.token());
   CHECK(page.token().size() == 64);
-  CHECK(page.lines[1].find(fmt::format("ssh -L {0}:127.0.0.1:{0} ", page.listener->port())) !=
-        std::string::npos);
+  CHECK_CONTAINS(page.lines[1], fmt::format("ssh -L {0}:127.0.0.1:{0} ", page.listener->port()));
 }
 
 TEST_CASE("the address gives a cookie, with which the page and its files are served") {
@@ -110,9 +104,9 @@ TEST_CASE("the address gives a cookie, with which the page and its files are ser
   }
   // The content security policy forbids inline code.
   const auto html = page.get("/");
-  CHECK(html.find("style=") == std::string::npos);
-  CHECK(html.find("<style") == std::string::npos);
-  CHECK(html.find("<script>") == std::string::npos);
+  CHECK_LACKS(html, "style=");
+  CHECK_LACKS(html, "<style");
+  CHECK_LACKS(html, "<script>");
   CHECK_FALSE(std::regex_search(html, std::regex("\\son[a-z]+ *=")));
 }
 
@@ -122,7 +116,7 @@ TEST_CASE("every kind of request that must be refused is refused over sockets") 
   const auto refused = [&](const std::string& bytes, const std::string& status) {
     const auto answer = page.answer(bytes);
     CHECK_MESSAGE(statusOf(answer) == "HTTP/1.1 " + status, bytes.substr(0, 80));
-    CHECK(answer.find(page.token()) == std::string::npos);
+    CHECK_LACKS(answer, page.token());
     checkSecurity(answer);
     return answer;
   };
@@ -185,7 +179,7 @@ TEST_CASE("the page receives all readings of a training") {
         "training/samples per second", "time/all/computing", "time/worker 1/merging", "memory/resident bytes",
         "norm/p", "ratio/p", "at/samples", "at/seconds", "at/bytes", "\"epoch\":2,\"lastEpoch\":2",
         "\"machine\":\"", " of memory"})
-    CHECK_MESSAGE(text.find(part) != std::string::npos, part);
+    CHECK_MESSAGE(contains(text, part), part);
 }
 
 TEST_CASE("a page that is not served is one file with all data, and a file of curves that grows") {
@@ -200,28 +194,28 @@ TEST_CASE("a page that is not served is one file with all data, and a file of cu
   wrapper.fit(data, 2);
 
   const auto html = page.still(R"({"document":{"title":"<mine>"}})");
-  CHECK(html.find("score/worker 1") != std::string::npos);
-  CHECK(html.find("\\u003cmine>") != std::string::npos);
-  CHECK(html.find("\\u003c/script>\\u003cscript>") != std::string::npos);
-  CHECK(html.find("default-src 'none'") != std::string::npos);
-  CHECK(html.find(" src=\"") == std::string::npos);
-  CHECK(html.find("/page.css") == std::string::npos);
+  CHECK_CONTAINS(html, "score/worker 1");
+  CHECK_CONTAINS(html, "\\u003cmine>");
+  CHECK_CONTAINS(html, "\\u003c/script>\\u003cscript>");
+  CHECK_CONTAINS(html, "default-src 'none'");
+  CHECK_LACKS(html, " src=\"");
+  CHECK_LACKS(html, "/page.css");
 
   const auto text = readFile(path);
   CHECK(text.starts_with("{\"format\":\"muster-curves/1\",\"group\":\"averaging\"}\n"));
   CHECK(text.ends_with("}\n"));
   for (const char* part : {"score/merged", "at/samples", "\"running\":false", "\"histograms\""})
-    CHECK_MESSAGE(text.find(part) != std::string::npos, part);
-  CHECK(text.find("failed") == std::string::npos);
+    CHECK_MESSAGE(contains(text, part), part);
+  CHECK_LACKS(text, "failed");
   page.failed(std::make_exception_ptr(
       TrainingError("worker 1 failed", 1, std::make_exception_ptr(NonFiniteScore("nan")))));
-  CHECK(page.still().find("\"failed\":\"worker 1 failed\"") != std::string::npos);
+  CHECK_CONTAINS(page.still(), "\"failed\":\"worker 1 failed\"");
   const auto ended = readFile(path);
-  CHECK(ended.find("\"failed\":\"worker 1 failed\"") != std::string::npos);
-  CHECK(ended.find(",null]") != std::string::npos);  // the score that is no number
+  CHECK_CONTAINS(ended, "\"failed\":\"worker 1 failed\"");
+  CHECK_CONTAINS(ended, ",null]");  // the score that is no number
   wrapper.fit(data, 1);
-  CHECK(page.still().find("worker 1 failed") == std::string::npos);
-  CHECK(readFile(path).find("worker 1 failed") == std::string::npos);
+  CHECK_LACKS(page.still(), "worker 1 failed");
+  CHECK_LACKS(readFile(path), "worker 1 failed");
   CHECK_REFUSED(page.port(), "page: it is not served, so it has no port");
   const auto name = thrown<InvalidArgument>([] { PageListener({.serve = false, .curves = "a.json"}); });
   CHECK(name ==
@@ -241,7 +235,7 @@ TEST_CASE("a client that reads nothing is dropped, and others are served") {
   CHECK(tries < 200);
   CHECK(slow->receiveAll().size() < 4'000'000);  // only bytes that were under way
   page.listener->point("after", 1, 1);
-  CHECK(quick->receiveUntil("after").find("after") != std::string::npos);
+  CHECK_CONTAINS(quick->receiveUntil("after"), "after");
 }
 
 TEST_CASE("an incomplete request is given up, and so are too many connections") {
@@ -251,14 +245,14 @@ TEST_CASE("an incomplete request is given up, and so are too many connections") 
   CHECK(silent.receiveAll().empty());  // the server closed the connection
   const auto one = page.events(), two = page.events(), three = page.events();
   for (const auto* client : {one.get(), two.get(), three.get()})
-    CHECK(client->receiveUntil("\n\n").find("200 OK") != std::string::npos);
+    CHECK_CONTAINS(client->receiveUntil("\n\n"), "200 OK");
   CHECK(RawClient(page.listener->port()).receiveAll().empty());
 }
 
 TEST_CASE("silent connections do not lock others out, and do not end those that are served") {
   const Page page({.reading = 1h, .connections = 4});
   const auto events = page.events();
-  CHECK(events->receiveUntil("\n\n").find("200 OK") != std::string::npos);
+  CHECK_CONTAINS(events->receiveUntil("\n\n"), "200 OK");
   std::vector<std::unique_ptr<RawClient>> silent;
   for (int i = 0; i < 100; ++i) {
     silent.push_back(std::make_unique<RawClient>(page.listener->port()));
@@ -266,7 +260,7 @@ TEST_CASE("silent connections do not lock others out, and do not end those that 
     if (i % 10 == 9) CHECK(statusOf(page.get("/page.js")) == "HTTP/1.1 200 OK");
   }
   page.listener->point("after", 1, 1);
-  CHECK(events->receiveUntil("after").find("after") != std::string::npos);
+  CHECK_CONTAINS(events->receiveUntil("after"), "after");
 }
 
 TEST_CASE("a page listener can end while clients are connected") {
@@ -283,7 +277,7 @@ TEST_CASE("the last events reach a client before the page ends") {
   client->receiveUntil("\r\n\r\n");
   page->listener->point("the last", 1, 0.5);
   page.reset();
-  CHECK(client->receiveAll().find("the last") != std::string::npos);
+  CHECK_CONTAINS(client->receiveAll(), "the last");
 }
 
 TEST_CASE("an answer being sent reaches its client before the page ends") {

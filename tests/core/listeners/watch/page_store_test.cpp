@@ -1,18 +1,11 @@
 #include "muster/core/listeners/watch/page/page_store.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 #include "muster/core/listeners/watch/page/page_json.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 /// The inbox's content goes to the store.
 void deliver(PageInbox& inbox, PageStore& store) {
@@ -41,7 +34,7 @@ TEST_CASE("a reader is sent only what it has not seen") {
       store.news(early) ==
       R"({"all":false,"lost":0,"series":[{"name":"score/merged","points":[[3,0.125]]}],"texts":{"plan":"two workers"}})");
   CHECK(store.news(early).empty());
-  CHECK(store.news(late).find(R"("points":[[1,0.5],[2,0.25],[3,0.125]])") != std::string::npos);
+  CHECK_CONTAINS(store.news(late), R"("points":[[1,0.5],[2,0.25],[3,0.125]])");
 }
 
 TEST_CASE("when a run starts again, its failure is forgotten and all its data are sent again") {
@@ -58,26 +51,29 @@ TEST_CASE("when a run starts again, its failure is forgotten and all its data ar
 TEST_CASE("numbers that are not finite become null, and text cannot end its script") {
   PageInbox inbox;
   PageStore store;
-  inbox.point("a\"</script><script>alert(1)</script>\n\xff", 1, kNan);
-  inbox.point("b", 2, -std::numeric_limits<double>::infinity());
+  inbox.point("a\"</script><script>alert(1)</script>\n\xff", 1, test::kNan);
+  inbox.point("b", 2, -test::kInfinity);
   inbox.text("<!--", "\\ \x01 \x7f é");
   inbox.network(R"({"name": "<script>"})");
   deliver(inbox, store);
   PageStore::Seen seen;
   const auto news = store.news(seen);
-  CHECK(news.find('<') == std::string::npos);
-  CHECK(news.find('\n') == std::string::npos);  // a line end would end the event
-  CHECK(news.find(R"({"name":"b","points":[[2,null]]})") != std::string::npos);
-  CHECK(news.find(R"("points":[[1,null]])") != std::string::npos);
-  CHECK(news.find(R"("\u003c!--":"\\ \u0001 \u007f é")") != std::string::npos);
-  CHECK(news.find(R"("network":{"name": "\u003cscript>"})") != std::string::npos);
+  CHECK_LACKS(news, "<");
+  CHECK_LACKS(news, "\n");  // a line end would end the event
+  CHECK_CONTAINS(news, R"({"name":"b","points":[[2,null]]})");
+  CHECK_CONTAINS(news, R"("points":[[1,null]])");
+  CHECK_CONTAINS(news, R"("\u003c!--":"\\ \u0001 \u007f é")");
+  CHECK_CONTAINS(news, R"("network":{"name": "\u003cscript>"})");
 }
 
 TEST_CASE("a thinned curve keeps its extremes and its order, and a reader is sent it again") {
   PageCurve curve;
   bool changed = false;
   for (int i = 0; i < 100'000; ++i) {
-    const double value = i == 31'415 ? 100 : i == 27'182 ? -100 : i == 50'001 ? kNan : std::sin(i * 0.01);
+    const double value = i == 31'415   ? 100
+                         : i == 27'182 ? -100
+                         : i == 50'001 ? test::kNan
+                                       : std::sin(i * 0.01);
     changed = curve.add({i, value}) || changed;
     REQUIRE(curve.points().size() < PageCurve::kMost);
   }
@@ -194,9 +190,8 @@ TEST_CASE("only the newest progress and histograms are kept") {
   deliver(inbox, store);
   PageStore::Seen seen;
   const auto news = store.news(seen);
-  CHECK(news.find(R"("progress":{"running":true,"workers":2,"epoch":1,"lastEpoch":3,"iteration":10,)"
-                  R"("batches":0,"batchesPerEpoch":7,)") != std::string::npos);
-  CHECK(news.find(R"("histograms":{"step":4,"layers":[{"name":"conv\u003c1>","parameters":{"min":0,)") !=
-        std::string::npos);
+  CHECK_CONTAINS(news, R"("progress":{"running":true,"workers":2,"epoch":1,"lastEpoch":3,"iteration":10,)"
+                       R"("batches":0,"batchesPerEpoch":7,)");
+  CHECK_CONTAINS(news, R"("histograms":{"step":4,"layers":[{"name":"conv\u003c1>","parameters":{"min":0,)");
   CHECK(store.news(seen).empty());
 }

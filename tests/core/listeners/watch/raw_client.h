@@ -7,8 +7,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <string>
-#include <string_view>
+#include "tests/support/standard.h"
 
 namespace muster::test {
 

@@ -1,10 +1,6 @@
 #include "muster/core/listeners/watch/tensorboard/tensorboard_listener.h"
 
-#include <doctest/doctest.h>
 #include <sys/wait.h>
-
-#include <cstdlib>
-#include <set>
 
 #include "muster/core/listeners/collect_scores_listener.h"
 #include "muster/core/listeners/watch/tensorboard/event_file.h"
@@ -13,7 +9,7 @@
 #include "tests/support/log_lines.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/skip.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
 
 using namespace muster;
@@ -170,8 +166,8 @@ TEST_CASE(
     return text + (limited.model.allBits() == unlimited.model.allBits() ? "same bits" : "other bits");
   });
   CHECK(told.find("warning: " + file.string()) == 0);
-  CHECK(told.find("the training continues") != std::string::npos);
-  CHECK(told.find("warning", 1) == std::string::npos);
+  CHECK_CONTAINS(told, "the training continues");
+  CHECK_LACKS(told.substr(1), "warning");
   CHECK(told.ends_with("\nsame bits"));
   CHECK(std::filesystem::file_size(file) <= 1500);
   CHECK(recordsOf(file).size() > 5);  // throws for one that is cut off
@@ -180,8 +176,7 @@ TEST_CASE(
 TEST_CASE("a file in place of the directory and invalid options are refused") {
   const TemporaryDirectory directory;
   writeFile(directory / "file", "");
-  CHECK(thrown<FileError>([&] { TensorBoardListener(directory / "file"); }).find("cannot make") !=
-        std::string::npos);
+  CHECK_CONTAINS(thrown<FileError>([&] { TensorBoardListener(directory / "file"); }), "cannot make");
   CHECK_REFUSED(TensorBoardListener(directory.path(), {.everyIterations = 0}),
                 "TensorBoard: everyIterations must be at least 1, got 0");
   CHECK_REFUSED(TensorBoardListener(directory.path(), {.histogramsEvery = -1}),

@@ -1,14 +1,8 @@
-#include <doctest/doctest.h>
-
-#include <map>
-#include <string>
-#include <vector>
-
 #include "muster/core/listeners/watch/training_readings.h"
 #include "muster/core/nn/models/mlp.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/fake_trainer.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -212,8 +206,7 @@ TEST_CASE("readings refuse invalid options") {
   const auto problem = [](ReadingOptions options) {
     return thrown<InvalidArgument>([&] { TrainingReadings(options, {}); });
   };
-  CHECK(problem({.everyIterations = 0}).find("everyIterations must be at least 1, got 0") !=
-        std::string::npos);
-  CHECK(problem({.everyTime = -1s}).find("everyTime cannot be negative") != std::string::npos);
-  CHECK(problem({.scoresEvery = -1s}).find("scoresEvery cannot be negative") != std::string::npos);
+  CHECK_CONTAINS(problem({.everyIterations = 0}), "everyIterations must be at least 1, got 0");
+  CHECK_CONTAINS(problem({.everyTime = -1s}), "everyTime cannot be negative");
+  CHECK_CONTAINS(problem({.scoresEvery = -1s}), "scoresEvery cannot be negative");
 }

@@ -1,31 +1,16 @@
 // The curves of trainings that are killed and resumed from their checkpoints.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <cstdint>
-#include <exception>
-#include <filesystem>
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "muster/core/io/checkpoint_files.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/support/log_lines.h"
-#include "tests/support/recording_listener.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/small_examples.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
+#include "tests/support/toy_wrapper.h"
+
 #ifdef MUSTER_WITH_PAGE
 #include "muster/core/listeners/watch/page/curves_file.h"
 #include "muster/core/listeners/watch/page/page_listener.h"
@@ -43,7 +28,7 @@ constexpr std::int64_t kIterations = 12;  // 3 an epoch
 
 /// A training in a directory with its checkpoints.
 struct Training {
-  const TemporaryDirectory& directory;
+  const TemporaryDirectory* directory = nullptr;
   std::optional<std::int64_t> killedAt = {};  ///< iteration
   std::int64_t checkpointEvery = 5;           ///< iterations
   std::int64_t units = 5;                     ///< of the network's first layer
@@ -62,7 +47,7 @@ std::string train(const Training& training, const std::function<Listeners()>& wa
                            .inputShape = {6},
                            .layers = {Dense{.units = training.units}, Output{.classes = 4}}});
   model.init();
-  const auto checkpoints = training.directory / "checkpoints";
+  const auto checkpoints = *training.directory / "checkpoints";
   if (training.fromStart) std::filesystem::remove_all(checkpoints);
   const auto from = newestCheckpoint(checkpoints);
   if (from) loadState(model, *from);
@@ -73,27 +58,16 @@ std::string train(const Training& training, const std::function<Listeners()>& wa
                                                              .everyEpochs = 0,
                                                              .everyIterations = training.checkpointEvery,
                                                              .resumed = from.has_value()}));
-  listeners.push_back(
-      std::make_shared<RecordingListener>(ListenerScope::Merged, [&](const RecordedCall& call, Trainer&) {
-        if (call.event == "merge" && call.iteration == training.killedAt) throw std::runtime_error("killed");
-      }));
+  listeners.push_back(onMerge([&](const MergeEvent& event) {
+    if (event.iteration == training.killedAt) throw std::runtime_error("killed");
+  }));
   SmallExamples data(6);
-  const std::string problem = thrown<std::exception>([&] {
-    if (training.alone) {
-      model.setListeners(listeners);
-      return model.fit(data, kEpochs - model.epoch());
-    }
-    ParallelWrapper::Builder(model).workers(2).pinThreads(false).listeners(listeners).build().fit(
-        data, kEpochs - model.epoch());
-  });
+  const std::string problem = thrown<std::exception>(
+      [&] { fitWith(model, training.alone ? 0 : 2, data, kEpochs - model.epoch(), listeners); });
   CAPTURE(problem);
   CHECK(problem.empty() != training.killedAt.has_value());
   const Tensor& parameters = model.block(BlockKind::Parameters).values;
   return {static_cast<const char*>(parameters.raw()), parameters.bytes()};
-}
-
-std::string trainUnwatched(const Training& training) {
-  return train(training, [] { return Listeners(); });
 }
 
 }  // namespace
@@ -103,12 +77,14 @@ namespace {
 
 using Points = std::vector<std::pair<std::int64_t, double>>;
 
-/// A page that is not served, with its file of curves.
+/// A page that is not served, with its file of curves, and the trainings in its directory.
 struct Page {
-  std::filesystem::path file;
+  const TemporaryDirectory directory = {};
+  std::filesystem::path file = directory / "a.curves.jsonl";
   std::shared_ptr<PageListener> listener = {};
 
-  std::string train(const Training& training) {
+  std::string train(Training training) {
+    training.directory = &directory;
     return test::train(training, [&]() -> Listeners {
       listener = std::make_shared<PageListener>(
           PageOptions{.serve = false, .curves = file, .readEvery = std::chrono::nanoseconds(0)});
@@ -127,7 +103,7 @@ std::map<std::string, Points> curvesIn(const std::filesystem::path& file) {
 double valueAt(const Points& points, std::int64_t step) {
   for (const auto& [at, value] : points)
     if (at == step) return value;
-  return std::nan("");
+  return kNan;
 }
 
 bool rises(const Points& points) {
@@ -141,16 +117,17 @@ TEST_CASE("curves of a killed training continue from its checkpoint, as if it ha
   for (const bool alone : {false, true})
     for (const std::int64_t every : {3, 5}) {
       CAPTURE(every);
-      const TemporaryDirectory one, other, unwatched;
-      Page whole{one / "a.curves.jsonl"}, parts{other / "a.curves.jsonl"};
-      const auto bits = whole.train({.directory = one, .checkpointEvery = every, .alone = alone});
+      const TemporaryDirectory unwatched;
+      Page whole, parts;
+      const auto bits = whole.train({.checkpointEvery = every, .alone = alone});
       const std::int64_t iterations = alone ? 2 * kIterations : kIterations;
       for (const std::int64_t kill : {iterations / 2 + 2, iterations - 1})
-        parts.train({.directory = other, .killedAt = kill, .checkpointEvery = every, .alone = alone});
+        parts.train({.killedAt = kill, .checkpointEvery = every, .alone = alone});
       const LogLines log;
-      CHECK(parts.train({.directory = other, .checkpointEvery = every, .alone = alone}) == bits);
-      CHECK(trainUnwatched({.directory = unwatched, .checkpointEvery = every, .alone = alone}) == bits);
-      for (const auto& line : log.all()) CHECK_MESSAGE(line.find("curves") == std::string::npos, line);
+      CHECK(parts.train({.checkpointEvery = every, .alone = alone}) == bits);
+      CHECK(train({.directory = &unwatched, .checkpointEvery = every, .alone = alone},
+                  [] { return Listeners(); }) == bits);
+      for (const auto& line : log.all()) CHECK_LACKS(line, "curves");
 
       auto expected = curvesIn(whole.file), found = curvesIn(parts.file);
       for (const auto* name : {"score/merged", "score/epoch", "score/worker 0", "training/learning rate"})
@@ -162,19 +139,18 @@ TEST_CASE("curves of a killed training continue from its checkpoint, as if it ha
       const double end = valueAt(found["at/samples"], iterations);
       CHECK(std::abs(end - 12.0 * kEpochs) <= (every == 3 ? 0 : 3));
       const auto page = parts.listener->still();
-      CHECK(page.find(R"("name":"score/merged","points":[[1,)") != std::string::npos);
-      CHECK(page.find("killed") == std::string::npos);
+      CHECK_CONTAINS(page, R"("name":"score/merged","points":[[1,)");
+      CHECK_LACKS(page, "killed");
     }
 }
 
 TEST_CASE("a training that resumes no checkpoint replaces the file of curves") {
-  const TemporaryDirectory directory;
-  Page page{directory / "a.curves.jsonl"};
-  page.train({.directory = directory, .killedAt = 8});
+  Page page;
+  page.train({.killedAt = 8});
   const LogLines log;
-  page.train({.directory = directory, .killedAt = 2, .fromStart = true});
+  page.train({.killedAt = 2, .fromStart = true});
   CHECK(curvesIn(page.file)["score/merged"].size() == 2);
-  for (const auto& line : log.all()) CHECK_MESSAGE(line.find("curves") == std::string::npos, line);
+  for (const auto& line : log.all()) CHECK_LACKS(line, "curves");
 }
 
 TEST_CASE(
@@ -183,13 +159,12 @@ TEST_CASE(
   std::string old;  // what the file held
   std::optional<std::string> kept;
   const auto warning = [&](const auto& change) {
-    const TemporaryDirectory directory;
-    Page page{directory / "a.curves.jsonl"};
-    page.train({.directory = directory, .killedAt = 8});
+    Page page;
+    page.train({.killedAt = 8});
     change(page.file);
     old = std::filesystem::exists(page.file) ? readFile(page.file).substr(0, 1 << 20) : "";
     const LogLines log;
-    page.train({.directory = directory});
+    page.train({});
     const auto scores = curvesIn(page.file)["score/merged"];
     REQUIRE(!scores.empty());
     CHECK(scores.front().first == 6);
@@ -197,7 +172,7 @@ TEST_CASE(
     std::string all;
     for (const auto& line : log.all())
       if (line.find("curves") != std::string::npos) all += line;
-    CHECK(all.find(page.file.string()) != std::string::npos);
+    CHECK_CONTAINS(all, page.file.string());
     for (auto at = all.find(page.file.string()); at != std::string::npos; at = all.find(page.file.string()))
       all.erase(at, page.file.string().size());
     const auto aside = page.file.string() + ".old";
@@ -229,31 +204,33 @@ TEST_CASE(
         begin + ": it has 268435457 bytes, and at most 268435456 are read" + endOfOld);
   CHECK(kept == old);
   CHECK(warning([](const auto& file) {
-          const TemporaryDirectory directory;
-          Page page{file};
-          page.train({.directory = directory, .units = 7});
+          Page other{.file = file};
+          other.train({.units = 7});
         }) == begin + ": is of another network" + endOfOld);
   CHECK(kept == old);
   // A last line that is not whole was being written when the process was killed.
-  const TemporaryDirectory directory;
-  Page page{directory / "a.curves.jsonl"};
-  page.train({.directory = directory, .killedAt = 8});
+  Page page;
+  page.train({.killedAt = 8});
   writeFile(page.file, readFile(page.file) + "{\"series\":[{\"na");
-  page.train({.directory = directory});
+  page.train({});
   CHECK(curvesIn(page.file)["score/merged"].size() == kIterations);
 }
 
-TEST_CASE("curves continue from a checkpoint without a training state, too") {
-  const TemporaryDirectory directory;
-  Page page{directory / "a.curves.jsonl"};
-  page.train({.directory = directory, .killedAt = 8});
-  const auto before = curvesIn(page.file)["score/merged"];
-  const LogLines log;
-  page.train({.directory = directory, .stateless = true});
-  for (const auto& line : log.all()) CHECK_MESSAGE(line.find("curves") == std::string::npos, line);
-  const auto scores = curvesIn(page.file)["score/merged"];
-  REQUIRE(scores.size() == 5 + 9);  // three epochs from their beginnings
-  CHECK(std::equal(before.begin(), before.begin() + 5, scores.begin()));
+TEST_CASE("curves continue from a checkpoint without a training state, and with another learning rate") {
+  // Without a state three epochs are trained from their beginnings.
+  for (const auto& [again, scores] :
+       {std::pair(Training{.stateless = true}, 5 + 9), {Training{.rate = 0.01}, int{kIterations}}}) {
+    CAPTURE(scores);
+    Page page;
+    page.train({.killedAt = 8});
+    const auto before = curvesIn(page.file)["score/merged"];
+    const LogLines log;
+    page.train(again);
+    for (const auto& line : log.all()) CHECK_LACKS(line, "curves");
+    const auto after = curvesIn(page.file)["score/merged"];
+    REQUIRE(std::ssize(after) == scores);
+    CHECK(std::equal(before.begin(), before.begin() + 5, after.begin()));
+  }
 }
 
 TEST_CASE("a finished training that is started again keeps its curves") {
@@ -274,49 +251,34 @@ TEST_CASE("a finished training that is started again keeps its curves") {
   CHECK(fit(0) == scores);
 }
 
-TEST_CASE("curves continue if a training is resumed with another learning rate") {
-  const TemporaryDirectory directory;
-  Page page{directory / "a.curves.jsonl"};
-  page.train({.directory = directory, .killedAt = 8});
-  const auto before = curvesIn(page.file)["score/merged"];
-  const LogLines log;
-  page.train({.directory = directory, .rate = 0.01});
-  for (const auto& line : log.all()) CHECK_MESSAGE(line.find("curves") == std::string::npos, line);
-  const auto scores = curvesIn(page.file)["score/merged"];
-  REQUIRE(scores.size() == kIterations);
-  CHECK(std::equal(before.begin(), before.begin() + 5, scores.begin()));
-}
-
 TEST_CASE("an old file of curves gets a name that no other file has") {
-  const TemporaryDirectory directory;
-  Page page{directory / "a.curves.jsonl"};
-  page.train({.directory = directory, .killedAt = 8});
+  Page page;
+  page.train({.killedAt = 8});
   const std::string other = "{\"format\":\"other\"}\n", old = page.file.string() + ".old";
   writeFile(page.file, other);
   writeFile(old, "mine");
   std::filesystem::create_symlink("nowhere", old + "-2");
-  page.train({.directory = directory});
+  page.train({});
   CHECK(readFile(old) == "mine");
   CHECK(std::filesystem::is_symlink(old + "-2"));
   CHECK(readFile(old + "-3") == other);
 }
 
 TEST_CASE("a file of curves that cannot be renamed stays as it is, and the training goes on") {
-  const TemporaryDirectory directory;
+  Page page;
   // Its name is so long that no file can have it with `.old` at the end.
-  Page page{directory / (std::string(239, 'a') + ".curves.jsonl")};
-  page.train({.directory = directory, .killedAt = 8});
+  page.file = page.directory / (std::string(239, 'a') + ".curves.jsonl");
+  page.train({.killedAt = 8});
   writeFile(page.file, "{\"format\":\"other\"}\n");
   const LogLines log;
-  page.train({.directory = directory});
+  page.train({});
   CHECK(readFile(page.file) == "{\"format\":\"other\"}\n");
   CHECK(log.lineWith({"curves: ", "cannot be renamed to ", "the training continues without them"}) != "");
 }
 
 TEST_CASE("a fit() that fails before it begins leaves the file of curves as it was") {
-  const TemporaryDirectory directory;
-  Page page{directory / "a.curves.jsonl"};
-  page.train({.directory = directory, .killedAt = 8});
+  Page page;
+  page.train({.killedAt = 8});
   const auto before = readFile(page.file);
   PageListener again({.serve = false, .curves = page.file});
   again.failed(std::make_exception_ptr(std::runtime_error("no data")));
@@ -362,9 +324,9 @@ TEST_CASE("TensorBoard shows the curves of a killed and resumed training as one"
       return {board, board->workers()};
     };
   };
-  const auto bits = train({.directory = one}, watch(one));
-  for (const std::int64_t kill : {8, 11}) train({.directory = other, .killedAt = kill}, watch(other));
-  CHECK(train({.directory = other}, watch(other)) == bits);
+  const auto bits = train({.directory = &one}, watch(one));
+  for (const std::int64_t kill : {8, 11}) train({.directory = &other, .killedAt = kill}, watch(other));
+  CHECK(train({.directory = &other}, watch(other)) == bits);
   std::vector<std::int64_t> none, restarts;
   auto expected = shown(one / "board", none), found = shown(other / "board", restarts);
   CHECK(none == std::vector<std::int64_t>{1});
@@ -379,8 +341,8 @@ TEST_CASE("TensorBoard's curves continue from a checkpoint without a training st
   const auto watch = [&]() -> Listeners {
     return {std::make_shared<TensorBoardListener>(directory / "board")};
   };
-  train({.directory = directory, .killedAt = 8}, watch);
-  train({.directory = directory, .stateless = true}, watch);
+  train({.directory = &directory, .killedAt = 8}, watch);
+  train({.directory = &directory, .stateless = true}, watch);
   std::vector<std::int64_t> restarts;
   CHECK(shown(directory / "board", restarts)["score/merged"].size() == 5 + 9);
   CHECK(restarts == std::vector<std::int64_t>{1, 6});
@@ -390,7 +352,7 @@ TEST_CASE("TensorBoard shows the last training of a directory, if no other proce
   const auto trained = [](bool shared) {
     const TemporaryDirectory directory;
     for (const std::int64_t kill : {8, 3})
-      train({.directory = directory, .killedAt = kill, .fromStart = true}, [&]() -> Listeners {
+      train({.directory = &directory, .killedAt = kill, .fromStart = true}, [&]() -> Listeners {
         return {
             std::make_shared<TensorBoardListener>(directory / "board", TensorBoardOptions{.shared = shared})};
       });

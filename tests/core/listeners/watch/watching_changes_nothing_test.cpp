@@ -1,11 +1,9 @@
-#include <doctest/doctest.h>
-
-#include <memory>
-#include <vector>
-
+#include "muster/core/listeners/watch_listener.h"
 #include "muster/parallel/strategies/outer_averaging.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
+
 #ifdef MUSTER_WITH_TENSORBOARD
 #include "muster/core/listeners/watch/tensorboard/tensorboard_listener.h"
 #endif
@@ -27,54 +25,54 @@ const std::vector<AnyStrategy>& strategies() {
   return all;
 }
 
-std::vector<std::byte> bitsAfter(const AnyStrategy& strategy, const Listeners& listeners) {
+/// Three epochs with a strategy, or two without a wrapper, in which listeners get the trained model itself.
+std::vector<std::byte> bitsAfter(const AnyStrategy* strategy, const Listeners& listeners) {
   ToyModel model(
       {.size = kWidth, .training = {.updater = Nesterovs{.learningRate = 0.1}}, .statistics = true});
   ToyIterator data(randomBatches(11, 13, 6, kWidth, true), kWidth);
-  ParallelWrapper::Builder builder(model);
-  auto wrapper = builder.workers(2).pinThreads(false).strategy(strategy).listeners(listeners).build();
-  wrapper.fit(data, 2);
-  wrapper.fit(data);
+  if (!strategy) {
+    fitWith(model, 0, data, 2, listeners);
+  } else {
+    auto builder = ParallelWrapper::Builder(model);
+    auto wrapper = builder.workers(2).pinThreads(false).strategy(*strategy).listeners(listeners).build();
+    wrapper.fit(data, 2);
+    wrapper.fit(data);
+  }
   return model.allBits();
 }
 
-/// The same without a wrapper: listeners get the trained model itself.
-std::vector<std::byte> bitsAfterFitAlone(const Listeners& listeners) {
-  ToyModel model(
-      {.size = kWidth, .training = {.updater = Nesterovs{.learningRate = 0.1}}, .statistics = true});
-  ToyIterator data(randomBatches(11, 13, 6, kWidth, true), kWidth);
-  model.setListeners(listeners);
-  model.fit(data, 2);
-  return model.allBits();
+/// Checks that what `watch` makes, with the part that listens to workers, changes no bit of a training.
+[[maybe_unused]] void checkChangesNothing(const auto& watch) {
+  std::vector<const AnyStrategy*> all{nullptr};
+  for (const auto& strategy : strategies()) all.push_back(&strategy);
+  for (const auto* strategy : all) {
+    const TemporaryDirectory directory;
+    const auto watcher = watch(directory);
+    CHECK(bitsAfter(strategy, {watcher, watcher->workers()}) == bitsAfter(strategy, {}));
+  }
 }
 
 }  // namespace
 
+TEST_CASE("watching in the terminal changes no bit of a training, whatever the strategy") {
+  checkChangesNothing([](const auto&) {
+    return std::make_shared<WatchListener>(
+        WatchListenerOptions{.terminal = {.terminal = true, .write = [](std::string_view) {}}});
+  });
+}
+
 #ifdef MUSTER_WITH_TENSORBOARD
 TEST_CASE("an event file changes no bit of a training, whatever the strategy") {
-  for (const auto& strategy : strategies()) {
-    const TemporaryDirectory directory;
-    const auto board =
-        std::make_shared<TensorBoardListener>(directory / "run", TensorBoardOptions{.histogramsEvery = 1});
-    CHECK(bitsAfter(strategy, {board, board->workers()}) == bitsAfter(strategy, {}));
-  }
-  const TemporaryDirectory directory;
-  const auto board =
-      std::make_shared<TensorBoardListener>(directory / "run", TensorBoardOptions{.histogramsEvery = 1});
-  CHECK(bitsAfterFitAlone({board, board->workers()}) == bitsAfterFitAlone({}));
+  checkChangesNothing([](const TemporaryDirectory& directory) {
+    return std::make_shared<TensorBoardListener>(directory / "run", TensorBoardOptions{.histogramsEvery = 1});
+  });
 }
 #endif
 
 #ifdef MUSTER_WITH_PAGE
 TEST_CASE("the page changes no bit of a training, whatever the strategy") {
-  const auto page = [] {
+  checkChangesNothing([](const auto&) {
     return std::make_shared<PageListener>(PageOptions{.sink = [](std::string_view) {}});
-  };
-  for (const auto& strategy : strategies()) {
-    const auto one = page();
-    CHECK(bitsAfter(strategy, {one, one->workers()}) == bitsAfter(strategy, {}));
-  }
-  const auto one = page();
-  CHECK(bitsAfterFitAlone({one, one->workers()}) == bitsAfterFitAlone({}));
+  });
 }
 #endif

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "tests/support/standard.h"
+
+namespace muster::test {
+
+inline bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != text.npos;
+}
+
+namespace detail {
+/// What is wrong if `text` should, or should not, contain `part`; "" if nothing is.
+inline std::string containing(std::string_view text, std::string_view part, bool wanted) {
+  if (contains(text, part) == wanted) return "";
+  return fmt::format("\"{}\" is {} \"{}\"", part, wanted ? "not in" : "in", text);
+}
+}  // namespace detail
+
+}  // namespace muster::test
+
+#define CHECK_CONTAINS(text, part) CHECK(::muster::test::detail::containing(text, part, true) == "")
+#define CHECK_LACKS(text, part) CHECK(::muster::test::detail::containing(text, part, false) == "")
