@@ -5,8 +5,11 @@
 #include <boost/json/object.hpp>
 #include <charconv>
 #include <span>
+#include <string_view>
+#include <utility>
 
 #include "examples/muster/deeplearning4j.h"
+#include "examples/muster/run_options.h"
 #include "muster/core/base/comma_list.h"
 #include "muster/core/base/error.h"
 #include "muster/core/io/json_value.h"
@@ -14,6 +17,7 @@
 #include "muster/core/io/network_json.h"
 #include "muster/core/nn/models/resnet18.h"
 #include "muster/datasets/file_bytes.h"
+#include "muster/parallel/run/detail/set_error.h"
 #include "muster/parallel/run/named_networks.h"
 #include "muster/parallel/run/run_file.h"
 
@@ -56,6 +60,9 @@ std::unique_ptr<Network> networkOf(const std::string& path, const std::vector<st
             "have instead",
             network);
     return networkFromJson(network);
+  } catch (const detail::SetError& error) {
+    throw InvalidArgument(
+        FieldChoices{.byOption = {}, .options = {}, .sets = sets}.problemOf(error.set(), error.what()));
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("--network {}: {}", path, error.what()));
   }
@@ -82,7 +89,9 @@ WeightOptions weightOptions(const ConvertOptions& options) {
 std::unique_ptr<Network> fromZip(const std::string& file, const ConvertOptions& options) {
   std::vector<Shape> shapes;
   for (const auto& shape : options.shapes) shapes.push_back(shapeOf(shape));
-  return fromDeeplearning4j(file, shapes);
+  constexpr std::pair<std::string_view, std::string_view> kOptions[] = {{"inputShapes=", "--shape "}};
+  return sayErrors([&](std::string text) { return withOptions(std::move(text), kOptions); },
+                   [&] { return fromDeeplearning4j(file, shapes); });
 }
 
 std::unique_ptr<Network> fromWeights(const std::string& file, const ConvertOptions& options) {

@@ -32,26 +32,11 @@ RunFile drawnDigits() {
           .listeners = {.testEvery = 1}};
 }
 
-/// A message of the library in which what may be set of the data has the options of this command.
-std::string withOptions(std::string text) {
-  constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
-      {"data.label=", "--label "},
-      {"data.regression=true", "--regression"},
-      {"data.header=false", "--no-header"}};
-  for (const auto& [field, option] : kOptions)
-    for (auto at = text.find(field); at != text.npos; at = text.find(field, at))
-      text.replace(at, field.size(), option);
-  return text;
-}
-
-/// @throws as suggestedRun.
-RunFile runFor(DataSource data) try {
-  return suggestedRun(std::move(data));
-} catch (const InvalidArgument& error) {
-  throw InvalidArgument(withOptions(error.what()));
-} catch (const Error& error) {
-  throw Error(withOptions(error.what()));
-}
+/// The options of this command for fields that the library's messages advise.
+constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
+    {"data.label=", "--label "},
+    {"data.regression=true", "--regression"},
+    {"data.header=false", "--no-header"}};
 
 /// The files that the program ships, by name.
 constexpr std::pair<std::string_view, std::string_view> kShipped[] = {{"mnist", kMnistRun}};
@@ -96,7 +81,10 @@ int example(const Call& call) {
   data.header = !noHeader;
   if (!call.file.empty() && !pictures && !line.said("separator")) data.separator = separatorIn(call.file);
   if (pictures) data.type = "images";
-  RunFile run = call.file.empty() ? drawnDigits() : runFor(std::move(data));
+  RunFile run = call.file.empty()
+                    ? drawnDigits()
+                    : sayErrors([](std::string text) { return withOptions(std::move(text), kOptions); },
+                                [&] { return suggestedRun(std::move(data)); });
   if (!network.empty()) {
     run = RunFile::parse(run.toJson(), std::array{fmt::format("network=\"{}\"", network)});
     detail::networkForData(run);  // refuses one that does not fit

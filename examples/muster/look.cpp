@@ -100,7 +100,7 @@ int plan(const Call& call) {
   describeTraining(line, options);
   if (!readOptions(line, call)) return 0;
   const RunFile run = readTraining(line, call, options);
-  return adviseOptions([&] {
+  return sayErrors(asOptions, [&] {
     std::string earlier;
     auto prepared = detail::prepareRun(run, options.nodes, [&](const PreparedRun& before) {
       earlier = earlierTraining(before.run, before.resumed.file);

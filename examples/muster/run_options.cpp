@@ -257,7 +257,8 @@ void describeFields(CommandLine& line, FieldChoices& choices) {
   describeSets(line, choices.sets);
 }
 
-std::string asOptions(std::string_view message) {
+std::string asOptions(const std::string& said) {
+  const std::string_view message = said;
   std::string text;
   for (std::size_t at = 0; at < message.size();) {
     const auto end = endOfPath(message, at);
@@ -277,12 +278,12 @@ std::string asOptions(std::string_view message) {
   return text;
 }
 
-int adviseOptions(const std::function<int()>& body) try {
-  return body();
-} catch (const muster::InvalidArgument& error) {
-  throw muster::InvalidArgument(asOptions(error.what()));
-} catch (const muster::Error& error) {
-  throw muster::Error(asOptions(error.what()));
+std::string withOptions(std::string text,
+                        std::span<const std::pair<std::string_view, std::string_view>> fields) {
+  for (const auto& [field, option] : fields)
+    for (auto at = text.find(field); at != text.npos; at = text.find(field, at + option.size()))
+      text.replace(at, field.size(), option);
+  return text;
 }
 
 std::string insteadOf(const std::string& option) {

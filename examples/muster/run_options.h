@@ -2,11 +2,14 @@
 
 #include <cstddef>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "examples/muster/command_line.h"
+#include "muster/core/base/error.h"
 #include "muster/parallel/run/run_file.h"
 
 namespace program {
@@ -38,9 +41,21 @@ muster::RunFile readRun(const std::string& path, const std::vector<std::string>&
 
 /// A message of the library, in which what may be set has options as in `describeFields` and `--set`: of
 /// "training.devices=cpu computes on the CPU instead" it is "--device cpu computes on the CPU instead".
-std::string asOptions(std::string_view message);
-/// Calls `body`; its errors are `asOptions`.
-int adviseOptions(const std::function<int()>& body);
+std::string asOptions(const std::string& message);
+/// A text with an option, the second, in place of each of these fields.
+std::string withOptions(std::string text,
+                        std::span<const std::pair<std::string_view, std::string_view>> fields);
+/// Calls `body`; `say` words its errors.
+template <typename Body>
+auto sayErrors(const std::function<std::string(std::string)>& say, const Body& body) {
+  try {
+    return body();
+  } catch (const muster::InvalidArgument& error) {
+    throw muster::InvalidArgument(say(error.what()));
+  } catch (const muster::Error& error) {
+    throw muster::Error(say(error.what()));
+  }
+}
 
 /// What to use instead of an option that mnist_convnet had, as "--strategy"; "" for any other option.
 std::string insteadOf(const std::string& option);

@@ -167,8 +167,9 @@ int train(const Call& call) {
   if (options.quiet) line.refuse({"watch"}, "shows what --quiet leaves out");
   const RunFile run = readTraining(line, call, options);
   options.runFile = call.file;
-  return adviseOptions(
-      [&] { return detail::runOn(detail::devicesOf(run.training), [&] { return trainRun(run, options); }); });
+  return sayErrors(asOptions, [&] {
+    return detail::runOn(detail::devicesOf(run.training), [&] { return trainRun(run, options); });
+  });
 }
 
 }  // namespace program

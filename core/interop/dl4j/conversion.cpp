@@ -110,7 +110,7 @@ Reader Converter::readerOf(const std::string& value, std::set<std::string>& seen
 
 Shape Converter::inputShape(const std::string& name, const Reader& reader) const {
   const auto advise = [&](std::string_view what, std::string_view example) {
-    problems_.add({}, fmt::format("the file does not say {} of {}; state its shape (inputShapes, --shape {})",
+    problems_.add({}, fmt::format("the file does not say {} of {}; state its shape, as in inputShapes={}",
                                   what, name, example));
     return Shape{1};
   };
@@ -264,7 +264,7 @@ Conversion Converter::run(const FirstLayers& first) {
     };
     if (!std::ranges::all_of(inputs_, fits))
       problems_.add({}, fmt::format("backpropType TruncatedBPTT with sequences of more than {} steps "
-                                    "(tbpttFwdLength); shapes state shorter ones (inputShapes, --shape)",
+                                    "(tbpttFwdLength); inputShapes state shorter ones",
                                     description_.truncated));
   }
   require(problems_.empty(), "{}", problems_.text());

@@ -45,7 +45,7 @@ Padding2d paddingOf(const Reading& r) {
     if (w.same && r.size[i] == 0 && w.stride > 1)
       r.options.refuse(
           "convolutionMode Same needs the size of the images, which the file does not say; state the input's "
-          "shape (inputShapes, --shape 3,32,32)");
+          "shape, as in inputShapes=3,32,32");
     if (w.same) {
       const std::int64_t in = std::max<std::int64_t>(r.size[i], 1);
       const std::int64_t steps = w.stride > 1 ? w.forward(in) : in;

@@ -180,7 +180,8 @@ json::object chainOf(Network& network, const NetworkPlan& plan, const NetworkWri
   json::object preprocessors;
   for (const auto& [written, preprocessor, inputs] : writer.layers()) {
     if (!written.isLayer)
-      problems.add("layer " + written.name, "there it is a vertex, which only a graph has; --to graph");
+      problems.add("layer " + written.name,
+                   "there it is a vertex, which only a graph has: make a graph of it first");
     if (!preprocessor.is_null()) preprocessors[std::to_string(confs.size())] = preprocessor;
     confs.push_back(configurationOf(written.json, seed, written.variables));
   }

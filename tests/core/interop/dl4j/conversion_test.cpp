@@ -184,7 +184,7 @@ TEST_CASE("truncated backpropagation is that of whole sequences that are not lon
                   {1, 2, 3, 4});
   const std::string refusal =
       "cannot be converted: backpropType TruncatedBPTT with sequences of more than 8 steps (tbpttFwdLength); "
-      "shapes state shorter ones (inputShapes, --shape)";
+      "inputShapes state shorter ones";
   CHECK(made.refused() == refusal);
   CHECK(made.refused({{9, 2}}) == refusal);
   CHECK(made.load({{8, 2}})->output(Tensor::zeros({1, 8, 2})).shape() == Shape{1, 8, 2});
