@@ -171,5 +171,23 @@ TEST_CASE("what a run cannot do is refused before its data are read") {
   CHECK(directory.names().empty());
 }
 
+TEST_CASE(
+    "a run is resumed by one that says the same in other words, and refused if it says something else") {
+  const test::TemporaryDirectory directory;
+  const auto checkpoints = (directory / "c").string();
+  RunSession(runIn(directory, {"listeners.checkpoints=" + checkpoints})).train();
+  const auto resumed = [&](std::vector<std::string> sets) {
+    sets.push_back("training.resume=" + checkpoints);
+    return prepareRun(runIn(directory, sets)).resumed;
+  };
+  // The rate as a number, a default written out, and another left out.
+  const auto same = resumed({"network.updater.learningRate=0.01", "data.splitSeed=5", "network.l2=null"});
+  CHECK_FALSE(same.file.empty());
+  CHECK(same.changes.empty());
+  CHECK(thrown<FileError>([&] {
+          resumed({"network.updater.learningRate=0.02"});
+        }).ends_with("it was trained with network.updater.learningRate.value 0.01 (now 0.02)"));
+}
+
 }  // namespace
 }  // namespace muster
