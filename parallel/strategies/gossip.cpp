@@ -80,7 +80,33 @@ class GossipStrategy final : public PeriodicStrategy {
     neighbours_.reserve(workers);
     row_.reserve(workers);
   }
-  void prepare(const Round& round) override;
+  void prepare(const Round& round) override {
+    const auto number = static_cast<std::int64_t>(rounds_.front().data<double>()[kFinished]);
+    const std::int64_t since = sinceMean() + 1;
+    trained_ = std::ranges::any_of(round.weights, [](double weight) { return weight > 0; });
+    const bool formsMean = complete() || round.last || since >= options_.modelEvery;
+    for (Tensor& one : rounds_) {
+      one.data<double>()[kFinished] = static_cast<double>(number + (trained_ ? 1 : 0));
+      one.data<double>()[kSinceMean] = formsMean ? 0 : static_cast<double>(since);
+    }
+    if (complete()) return;
+    mixing_.clear();
+    std::ranges::fill(merged_, 0.0);
+    for (std::size_t w = 0; w < merged_.size(); ++w) {
+      gossipNeighbourhood(options_.graph, w, merged_.size(), number, neighbours_);
+      double total = 0;
+      for (const std::size_t j : neighbours_) total += round.weights[j];
+      if (total == 0) {
+        merged_[w] += 1;
+        continue;
+      }
+      row_.clear();
+      for (const std::size_t j : neighbours_) row_.push_back({j, round.weights[j] / total});
+      mixing_.setRow(w, row_);
+      for (const auto& [j, factor] : row_) merged_[j] += factor;
+    }
+    mixing_.setMerged(formsMean ? std::span<const double>(merged_) : std::span<const double>());
+  }
   bool pending() const override { return sinceMean() > 0; }
   void land(int, const Round& round, MergeOps& ops) override {
     const SharedBlock& parameters = ops.block(BlockKind::Parameters);
@@ -103,8 +129,33 @@ class GossipStrategy final : public PeriodicStrategy {
   bool averages(std::size_t workers) const { return workers <= 2 || options_.graph == GossipGraph::Complete; }
   bool complete() const { return averages(mixing_.workers()); }
 
-  void mergeSent(std::span<const double> weights, const SharedBlock& parameters, MergeOps& ops);
-  void mixSent(const SharedBlock& parameters, MergeOps& ops) const;
+  void mergeSent(std::span<const double> weights, const SharedBlock& parameters, MergeOps& ops) {
+    sending_.mean(weights, {{1, parameters.mergedCopies}}, /*remember=*/1, all_, parameters.mergedCopies,
+                  ops);
+    ops.writeBack(parameters.mergedCopies, parameters.replicas, 0, all_);
+    ops.mergeOthers(weights);
+  }
+  /// All workers send in every round, because mixing, too, moves a replica away from its public copy.
+  void mixSent(const SharedBlock& parameters, MergeOps& ops) const {
+    const auto replicas = std::span<const Tensor>(parameters.replicas);
+    const auto published = ops.own(kPublic);
+    const std::int64_t before = ops.bytes();
+    const auto sent = sending_.send(alike_, {{1, published}}, /*remember=*/0, all_, ops);
+    const std::int64_t saved = ops.bytes() - before;
+    ops.combine(published, {{1, sent}}, all_);
+    ops.mix(published_, mixing_);
+    ops.eachShare(all_.elements(), [&](const Share& share) {
+      for (const std::size_t w : share.workers)
+        if (!mixing_.row(w).empty())
+          linearCombination(std::array{Term{1, replicas[w]}, Term{-1, published[w]}, Term{1, sent[w]}},
+                            replicas[w], share.slice.begin, share.slice.end, share.context);
+    });
+    if (!mixing_.merged().empty()) ops.mean(replicas, alike_, parameters.mergedCopies, all_);
+    const std::int64_t toEach = saved + static_cast<std::int64_t>(replicas.front().bytes());
+    constexpr int kNeighbours = 2;
+    ops.countBytes(kNeighbours * toEach - (ops.bytes() - before));
+    ops.mixOthers(mixing_);
+  }
 
   const Gossip options_;
   SharedBlock published_;      // values that were sent, which are then mixed
@@ -117,63 +168,6 @@ class GossipStrategy final : public PeriodicStrategy {
   std::vector<std::size_t> neighbours_;
   std::vector<MixingShare> row_;
 };
-
-void GossipStrategy::prepare(const Round& round) {
-  const auto number = static_cast<std::int64_t>(rounds_.front().data<double>()[kFinished]);
-  const std::int64_t since = sinceMean() + 1;
-  trained_ = std::ranges::any_of(round.weights, [](double weight) { return weight > 0; });
-  const bool formsMean = complete() || round.last || since >= options_.modelEvery;
-  for (Tensor& one : rounds_) {
-    one.data<double>()[kFinished] = static_cast<double>(number + (trained_ ? 1 : 0));
-    one.data<double>()[kSinceMean] = formsMean ? 0 : static_cast<double>(since);
-  }
-  if (complete()) return;
-  mixing_.clear();
-  std::ranges::fill(merged_, 0.0);
-  for (std::size_t w = 0; w < merged_.size(); ++w) {
-    gossipNeighbourhood(options_.graph, w, merged_.size(), number, neighbours_);
-    double total = 0;
-    for (const std::size_t j : neighbours_) total += round.weights[j];
-    if (total == 0) {
-      merged_[w] += 1;
-      continue;
-    }
-    row_.clear();
-    for (const std::size_t j : neighbours_) row_.push_back({j, round.weights[j] / total});
-    mixing_.setRow(w, row_);
-    for (const auto& [j, factor] : row_) merged_[j] += factor;
-  }
-  mixing_.setMerged(formsMean ? std::span<const double>(merged_) : std::span<const double>());
-}
-
-void GossipStrategy::mergeSent(std::span<const double> weights, const SharedBlock& parameters,
-                               MergeOps& ops) {
-  sending_.mean(weights, {{1, parameters.mergedCopies}}, /*remember=*/1, all_, parameters.mergedCopies, ops);
-  ops.writeBack(parameters.mergedCopies, parameters.replicas, 0, all_);
-  ops.mergeOthers(weights);
-}
-
-/// All workers send in every round, because mixing, too, moves a replica away from its public copy.
-void GossipStrategy::mixSent(const SharedBlock& parameters, MergeOps& ops) const {
-  const auto replicas = std::span<const Tensor>(parameters.replicas);
-  const auto published = ops.own(kPublic);
-  const std::int64_t before = ops.bytes();
-  const auto sent = sending_.send(alike_, {{1, published}}, /*remember=*/0, all_, ops);
-  const std::int64_t saved = ops.bytes() - before;
-  ops.combine(published, {{1, sent}}, all_);
-  ops.mix(published_, mixing_);
-  ops.eachShare(all_.elements(), [&](const Share& share) {
-    for (const std::size_t w : share.workers)
-      if (!mixing_.row(w).empty())
-        linearCombination(std::array{Term{1, replicas[w]}, Term{-1, published[w]}, Term{1, sent[w]}},
-                          replicas[w], share.slice.begin, share.slice.end, share.context);
-  });
-  if (!mixing_.merged().empty()) ops.mean(replicas, alike_, parameters.mergedCopies, all_);
-  const std::int64_t toEach = saved + static_cast<std::int64_t>(replicas.front().bytes());
-  constexpr int kNeighbours = 2;
-  ops.countBytes(kNeighbours * toEach - (ops.bytes() - before));
-  ops.mixOthers(mixing_);
-}
 
 }  // namespace
 

@@ -25,8 +25,26 @@ class HierarchicalAveragingStrategy final : public Strategy {
     for (std::size_t l = 0; l < levels(); ++l) bases_.push_back(fmt::format("sent from at level {}", l));
   }
 
-  std::string describe() const override;
-  std::vector<StrategyBlock> blocks(int workers) const override;
+  std::string describe() const override {
+    std::string text;
+    for (const auto& [period, group] : options_.levels)
+      text += fmt::format("{} {} {}", text.empty() ? "averaging" : ",",
+                          group == 0 ? std::string("all") : fmt::format("groups of {}", group),
+                          Period(period).describe());
+    return text + muster::describe(options_.codec);
+  }
+  std::vector<StrategyBlock> blocks(int workers) const override {
+    groupsOf(workers);
+    std::vector<StrategyBlock> blocks = {{.name = std::string(kTrained),
+                                          .place = StrategyBlock::Place::Replica,
+                                          .numbers = static_cast<std::int64_t>(levels()) + 1}};
+    sending_.declare(blocks);
+    for (std::size_t l = 0; l < levels() && !sending_.whole(); ++l)
+      blocks.push_back({.name = bases_[l],
+                        .place = StrategyBlock::Place::Replica,
+                        .start = StrategyBlock::Start::Parameters});
+    return blocks;
+  }
   StrategyTraits traits(int) const override {
     return {.updaterState = options_.updaterState,
             .replicasDiffer = levels() > 1,
@@ -37,7 +55,23 @@ class HierarchicalAveragingStrategy final : public Strategy {
                                    : "codec: replicas of groups cannot be sent encoded to other nodes yet; "
                                      "with one level, Averaging accepts a codec"};
   }
-  void begin(const Exchange& exchange) override;
+  void begin(const Exchange& exchange) override {
+    groups_ = groupsOf(exchange.participants());
+    const std::size_t workers = groups_.back();
+    numbers_ = exchange.strategyBlock(kTrained).values;
+    for (const Tensor& numbers : numbers_) {
+      for (const double weight : numbers.span<double>().first(levels()))
+        detail::requireNotNegative(kTrained, weight, "as a weight");
+      detail::requireCount(kTrained, numbers.data<double>()[levels()], "iterations");
+    }
+    weights_.assign(workers, 0);
+    groupsWeights_.assign(workers, 0);
+    all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
+    sending_.begin(exchange, std::span(&all_, 1));
+    mixing_ = Mixing(workers, workers);
+    row_.reserve(workers);
+    setMembers(static_cast<std::size_t>(exchange.topology().senders));
+  }
   void start(MergeOps& ops) override {
     for (double& number : numbers_[static_cast<std::size_t>(ops.participant())].span<double>()) number = 0;
   }
@@ -47,7 +81,25 @@ class HierarchicalAveragingStrategy final : public Strategy {
     for (const auto& level : options_.levels) next = std::min(next, level.period - done % level.period);
     return {.iterations = next};
   }
-  void prepare(const Round& round) override;
+  void prepare(const Round& round) override {
+    const std::int64_t done = iterations() + round.planned;
+    const std::size_t top = levels() - 1, level = level_ = round.last ? top : levelAt(done);
+    for (std::size_t w = 0; w < weights_.size(); ++w) {
+      for (std::size_t l = 0; l <= top; ++l) trained(l, w) += round.weights[w];
+      weights_[w] = trained(0, w);
+      numbers_[w].data<double>()[levels()] = level == top ? 0 : static_cast<double>(done);
+    }
+    for (std::size_t l = 1; l <= level; ++l) raiseWeights(l);
+    group_.value = static_cast<double>(groups_[level]);
+    groupsWeights_ = weights_;
+    if (!mergesAll()) {
+      setRows(level);
+      for (std::size_t l = level + 1; l <= top; ++l) raiseWeights(l);
+      mixing_.setMerged(withinNodes(level) ? std::span<const double>() : std::span<const double>(weights_));
+    }
+    for (std::size_t w = 0; w < weights_.size(); ++w)
+      for (std::size_t l = 0; l <= level; ++l) trained(l, w) = 0;
+  }
   void land(int, const Round&, MergeOps& ops) override {
     if (!sending_.whole()) return landSent(ops);
     mergesAll() ? ops.mergeState(weights_) : ops.mixState(mixing_);
@@ -61,17 +113,74 @@ class HierarchicalAveragingStrategy final : public Strategy {
 
  private:
   /// [level] @throws InvalidArgument unless each size divides the next, and the last is that of all workers.
-  std::vector<std::size_t> groupsOf(int workers) const;
+  std::vector<std::size_t> groupsOf(int workers) const {
+    std::vector<std::size_t> groups;
+    for (const auto& level : options_.levels)
+      groups.push_back(static_cast<std::size_t>(level.group == 0 ? workers : level.group));
+    const auto all = static_cast<std::size_t>(workers);
+    require(groups.back() == all,
+            "hierarchical averaging: the last level must merge all {}, got groups of {}",
+            plural(all, "worker"), groups.back());
+    for (std::size_t l = 0; l + 1 < groups.size(); ++l)
+      require(groups[l + 1] % groups[l] == 0, "hierarchical averaging: groups of {} do not divide {}",
+              groups[l],
+              groups[l + 1] == all ? fmt::format("the {} workers", all)
+                                   : fmt::format("groups of {}", groups[l + 1]));
+    return groups;
+  }
   std::size_t levels() const { return options_.levels.size(); }
   /// What worker w has trained since the last merge of this level or a higher one.
   double& trained(std::size_t level, std::size_t w) const { return numbers_[w].data<double>()[level]; }
   std::int64_t iterations() const {  // since all workers were merged
     return static_cast<std::int64_t>(numbers_.front().data<double>()[levels()]);
   }
-  std::size_t levelAt(std::int64_t iterations) const;
+  /// The highest level whose period divides `iterations`; the lowest if none does, as in a damaged file.
+  std::size_t levelAt(std::int64_t iterations) const {
+    std::size_t level = levels() - 1;
+    while (level > 0 && iterations % options_.levels[level].period != 0) --level;
+    return level;
+  }
   bool mergesAll() const { return groups_[level_] == groups_.back(); }
-  void landSent(MergeOps& ops) const;
-  void setMembers(std::size_t nodes);
+  /// Each worker sends its change since the last merge of this level or a higher one: the whole group knows
+  /// the result of that merge.
+  void landSent(MergeOps& ops) const {
+    const SharedBlock& parameters = ops.block(BlockKind::Parameters);
+    const auto replicas = std::span<const Tensor>(parameters.replicas);
+    const auto base = ops.own(bases_[level_]);
+    const auto sent = sending_.send(groupsWeights_, {{1, base}}, /*remember=*/1, all_, ops);
+    if (mergesAll()) {
+      ops.mean(sent, weights_, parameters.mergedCopies, all_);
+      ops.writeBack(parameters.mergedCopies, replicas, 0, all_);
+      ops.mergeOthers(weights_);
+    } else {
+      ops.eachShare(all_.elements(), [&](const Share& share) {  // for the merged copy
+        for (const std::size_t w : share.workers)
+          if (groupsWeights_[w] == 0)
+            linearCombination(std::array{Term{1, replicas[w]}}, sent[w], share.slice.begin, share.slice.end,
+                              share.context);
+      });
+      ops.mix(sending_.sent(), mixing_);
+      ops.eachShare(all_.elements(), [&](const Share& share) {
+        for (const std::size_t w : share.workers)
+          if (!mixing_.row(w).empty())
+            linearCombination(std::array{Term{1, sent[w]}}, replicas[w], share.slice.begin, share.slice.end,
+                              share.context);
+      });
+      ops.mixOthers(mixing_);
+    }
+    for (std::size_t l = 0; l <= level_; ++l) ops.combine(ops.own(bases_[l]), {{1, replicas}}, all_);
+  }
+  /// Divides the workers, counted node by node, into groups. @param nodes  worker w is on node w mod this.
+  void setMembers(std::size_t nodes) {
+    workersOfNode_ = groups_.back() / nodes;
+    std::vector<std::size_t> byNode;
+    for (std::size_t n = 0; n < nodes; ++n)
+      for (std::size_t w = n; w < groups_.back(); w += nodes) byNode.push_back(w);
+    members_.assign(levels(), byNode);
+    for (std::size_t l = 0; l < levels(); ++l)
+      for (std::size_t first = 0; first < byNode.size(); first += groups_[l])
+        std::ranges::sort(std::span(members_[l]).subspan(first, groups_[l]));
+  }
   /// Whether each group of the level is on one of several nodes, or in one of several groups of the builder.
   bool withinNodes(std::size_t level) const {
     return workersOfNode_ > 1 && workersOfNode_ < groups_.back() && workersOfNode_ % groups_[level] == 0;
@@ -80,8 +189,34 @@ class HierarchicalAveragingStrategy final : public Strategy {
   std::span<const std::size_t> groupAt(std::size_t level, std::size_t first) const {
     return std::span(members_[level]).subspan(first, groups_[level]);
   }
-  void raiseWeights(std::size_t level);
-  void setRows(std::size_t level);
+  /// Turns weights in a merge of the level below into those in a merge of this level: each group of the level
+  /// below gets the weight of what it has trained since this level merged. If none of its workers has trained
+  /// since the group was merged, their replicas are equal.
+  void raiseWeights(std::size_t level) {
+    const std::size_t below = level - 1;
+    for (std::size_t first = 0; first < weights_.size(); first += groups_[below]) {
+      double before = 0, now = 0;
+      for (const std::size_t w : groupAt(below, first)) {
+        before += weights_[w];
+        now += trained(level, w);
+      }
+      for (const std::size_t w : groupAt(below, first))
+        weights_[w] = before > 0 ? weights_[w] * (now / before) : now / static_cast<double>(groups_[below]);
+    }
+  }
+  void setRows(std::size_t level) {
+    mixing_.clear();
+    for (std::size_t first = 0; first < weights_.size(); first += groups_[level]) {
+      const auto group = groupAt(level, first);
+      double total = 0;
+      for (const std::size_t w : group) total += weights_[w];
+      if (total == 0) continue;
+      row_.clear();
+      for (const std::size_t w : group) row_.push_back({w, weights_[w] / total});
+      mixing_.setRow(group.front(), row_);
+      for (const std::size_t w : group.subspan(1)) mixing_.shareRow(w, group.front());
+    }
+  }
 
   const HierarchicalAveraging options_;
   CodedReplicas sending_;
@@ -99,160 +234,6 @@ class HierarchicalAveragingStrategy final : public Strategy {
   std::vector<double> groupsWeights_;  // [worker] weights in that merge
   MergeValue group_{"group", 0};
 };
-
-std::string HierarchicalAveragingStrategy::describe() const {
-  std::string text;
-  for (const auto& [period, group] : options_.levels)
-    text += fmt::format("{} {} {}", text.empty() ? "averaging" : ",",
-                        group == 0 ? std::string("all") : fmt::format("groups of {}", group),
-                        Period(period).describe());
-  return text + muster::describe(options_.codec);
-}
-
-std::vector<std::size_t> HierarchicalAveragingStrategy::groupsOf(int workers) const {
-  std::vector<std::size_t> groups;
-  for (const auto& level : options_.levels)
-    groups.push_back(static_cast<std::size_t>(level.group == 0 ? workers : level.group));
-  const auto all = static_cast<std::size_t>(workers);
-  require(groups.back() == all, "hierarchical averaging: the last level must merge all {}, got groups of {}",
-          plural(all, "worker"), groups.back());
-  for (std::size_t l = 0; l + 1 < groups.size(); ++l)
-    require(groups[l + 1] % groups[l] == 0, "hierarchical averaging: groups of {} do not divide {}",
-            groups[l],
-            groups[l + 1] == all ? fmt::format("the {} workers", all)
-                                 : fmt::format("groups of {}", groups[l + 1]));
-  return groups;
-}
-
-std::vector<StrategyBlock> HierarchicalAveragingStrategy::blocks(int workers) const {
-  groupsOf(workers);
-  std::vector<StrategyBlock> blocks = {{.name = std::string(kTrained),
-                                        .place = StrategyBlock::Place::Replica,
-                                        .numbers = static_cast<std::int64_t>(levels()) + 1}};
-  sending_.declare(blocks);
-  for (std::size_t l = 0; l < levels() && !sending_.whole(); ++l)
-    blocks.push_back({.name = bases_[l],
-                      .place = StrategyBlock::Place::Replica,
-                      .start = StrategyBlock::Start::Parameters});
-  return blocks;
-}
-
-void HierarchicalAveragingStrategy::begin(const Exchange& exchange) {
-  groups_ = groupsOf(exchange.participants());
-  const std::size_t workers = groups_.back();
-  numbers_ = exchange.strategyBlock(kTrained).values;
-  for (const Tensor& numbers : numbers_) {
-    for (const double weight : numbers.span<double>().first(levels()))
-      detail::requireNotNegative(kTrained, weight, "as a weight");
-    detail::requireCount(kTrained, numbers.data<double>()[levels()], "iterations");
-  }
-  weights_.assign(workers, 0);
-  groupsWeights_.assign(workers, 0);
-  all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
-  sending_.begin(exchange, std::span(&all_, 1));
-  mixing_ = Mixing(workers, workers);
-  row_.reserve(workers);
-  setMembers(static_cast<std::size_t>(exchange.topology().senders));
-}
-
-/// Divides the workers, counted node by node, into groups. @param nodes  worker w is on node w mod this.
-void HierarchicalAveragingStrategy::setMembers(std::size_t nodes) {
-  workersOfNode_ = groups_.back() / nodes;
-  std::vector<std::size_t> byNode;
-  for (std::size_t n = 0; n < nodes; ++n)
-    for (std::size_t w = n; w < groups_.back(); w += nodes) byNode.push_back(w);
-  members_.assign(levels(), byNode);
-  for (std::size_t l = 0; l < levels(); ++l)
-    for (std::size_t first = 0; first < byNode.size(); first += groups_[l])
-      std::ranges::sort(std::span(members_[l]).subspan(first, groups_[l]));
-}
-
-/// The highest level whose period divides `iterations`; the lowest if none does, as in a damaged file.
-std::size_t HierarchicalAveragingStrategy::levelAt(std::int64_t iterations) const {
-  std::size_t level = levels() - 1;
-  while (level > 0 && iterations % options_.levels[level].period != 0) --level;
-  return level;
-}
-
-void HierarchicalAveragingStrategy::prepare(const Round& round) {
-  const std::int64_t done = iterations() + round.planned;
-  const std::size_t top = levels() - 1, level = level_ = round.last ? top : levelAt(done);
-  for (std::size_t w = 0; w < weights_.size(); ++w) {
-    for (std::size_t l = 0; l <= top; ++l) trained(l, w) += round.weights[w];
-    weights_[w] = trained(0, w);
-    numbers_[w].data<double>()[levels()] = level == top ? 0 : static_cast<double>(done);
-  }
-  for (std::size_t l = 1; l <= level; ++l) raiseWeights(l);
-  group_.value = static_cast<double>(groups_[level]);
-  groupsWeights_ = weights_;
-  if (!mergesAll()) {
-    setRows(level);
-    for (std::size_t l = level + 1; l <= top; ++l) raiseWeights(l);
-    mixing_.setMerged(withinNodes(level) ? std::span<const double>() : std::span<const double>(weights_));
-  }
-  for (std::size_t w = 0; w < weights_.size(); ++w)
-    for (std::size_t l = 0; l <= level; ++l) trained(l, w) = 0;
-}
-
-/// Each worker sends its change since the last merge of this level or a higher one: the whole group knows the
-/// result of that merge.
-void HierarchicalAveragingStrategy::landSent(MergeOps& ops) const {
-  const SharedBlock& parameters = ops.block(BlockKind::Parameters);
-  const auto replicas = std::span<const Tensor>(parameters.replicas);
-  const auto base = ops.own(bases_[level_]);
-  const auto sent = sending_.send(groupsWeights_, {{1, base}}, /*remember=*/1, all_, ops);
-  if (mergesAll()) {
-    ops.mean(sent, weights_, parameters.mergedCopies, all_);
-    ops.writeBack(parameters.mergedCopies, replicas, 0, all_);
-    ops.mergeOthers(weights_);
-  } else {
-    ops.eachShare(all_.elements(), [&](const Share& share) {  // for the merged copy
-      for (const std::size_t w : share.workers)
-        if (groupsWeights_[w] == 0)
-          linearCombination(std::array{Term{1, replicas[w]}}, sent[w], share.slice.begin, share.slice.end,
-                            share.context);
-    });
-    ops.mix(sending_.sent(), mixing_);
-    ops.eachShare(all_.elements(), [&](const Share& share) {
-      for (const std::size_t w : share.workers)
-        if (!mixing_.row(w).empty())
-          linearCombination(std::array{Term{1, sent[w]}}, replicas[w], share.slice.begin, share.slice.end,
-                            share.context);
-    });
-    ops.mixOthers(mixing_);
-  }
-  for (std::size_t l = 0; l <= level_; ++l) ops.combine(ops.own(bases_[l]), {{1, replicas}}, all_);
-}
-
-/// Turns weights in a merge of the level below into those in a merge of this level: each group of the level
-/// below gets the weight of what it has trained since this level merged. If none of its workers has trained
-/// since the group was merged, their replicas are equal.
-void HierarchicalAveragingStrategy::raiseWeights(std::size_t level) {
-  const std::size_t below = level - 1;
-  for (std::size_t first = 0; first < weights_.size(); first += groups_[below]) {
-    double before = 0, now = 0;
-    for (const std::size_t w : groupAt(below, first)) {
-      before += weights_[w];
-      now += trained(level, w);
-    }
-    for (const std::size_t w : groupAt(below, first))
-      weights_[w] = before > 0 ? weights_[w] * (now / before) : now / static_cast<double>(groups_[below]);
-  }
-}
-
-void HierarchicalAveragingStrategy::setRows(std::size_t level) {
-  mixing_.clear();
-  for (std::size_t first = 0; first < weights_.size(); first += groups_[level]) {
-    const auto group = groupAt(level, first);
-    double total = 0;
-    for (const std::size_t w : group) total += weights_[w];
-    if (total == 0) continue;
-    row_.clear();
-    for (const std::size_t w : group) row_.push_back({w, weights_[w] / total});
-    mixing_.setRow(group.front(), row_);
-    for (const std::size_t w : group.subspan(1)) mixing_.shareRow(w, group.front());
-  }
-}
 
 }  // namespace
 

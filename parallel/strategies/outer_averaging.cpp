@@ -1,7 +1,6 @@
 #include "muster/parallel/strategies/outer_averaging.h"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "muster/core/base/error.h"

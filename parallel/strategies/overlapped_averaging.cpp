@@ -50,66 +50,59 @@ class OverlappedAveragingStrategy final : public PeriodicStrategy {
   void start(MergeOps& ops) override {
     if (outer_.ahead() > 0) outer_.writeBack(0, all_, ops);
   }
-  RoundPlan plan(const TrainingProgress& progress) override;
-  void launch(int, const Round& round, MergeOps& ops) override;
-  void land(int, const Round& round, MergeOps& ops) override;
+  RoundPlan plan(const TrainingProgress& progress) override {
+    if (!progress.inFlight.empty()) {
+      period_.passRound(progress);
+      return {.iterations = options_.delay, .launch = FragmentSet::none()};
+    }
+    const std::int64_t period = period_.iterations(progress);
+    if (options_.delay == 0 || period <= options_.delay) return {.iterations = period};
+    return {.iterations = period - options_.delay, .land = FragmentSet::none()};
+  }
+  void launch(int, const Round& round, MergeOps& ops) override {
+    const SharedBlock& parameters = ops.block(BlockKind::Parameters);
+    // A landing as in Delta takes from a replica all that was sent.
+    const double taken = pulls() ? std::get<Pull>(options_.landing).strength : 1;
+    outer_.takeMean(sending_, round.weights, taken, all_, ops, !round.landsAtOnce);
+    if (round.landsAtOnce || pulls()) return;  // kSent is not used then
+    if (std::holds_alternative<Eager>(options_.landing)) stepEagerly(ops);
+    ops.combine(ops.own(kSent), {{1, parameters.replicas}}, all_);
+  }
+  void land(int, const Round& round, MergeOps& ops) override {
+    const SharedBlock& parameters = ops.block(BlockKind::Parameters);
+    const std::span<const Tensor> replicas = parameters.replicas, base = parameters.mergedCopies;
+    outer_.apply(all_, ops);
+    const auto look = outer_.look(ops);
+    if (pulls()) {
+      outer_.writeBack(1 - std::get<Pull>(options_.landing).strength, all_, ops);
+    } else if (round.launched == round.iteration) {  // nothing was trained since the launch: exact copies
+      outer_.writeBack(0, all_, ops);
+    } else if (ops.participants() == 1) {  // mean and kSent are equal, and cancel exactly
+      ops.combine(replicas, {{1, base}, {-1, ops.own(kSent)}, {outer_.ahead(), look}, {1, replicas}}, all_);
+    } else {  // a worker that has not trained since the launch gets the base exactly
+      ops.combine(replicas, {{1, replicas}, {-1, ops.own(kSent)}, {1, base}, {outer_.ahead(), look}}, all_);
+    }
+    ops.mergeOthers(round.weights);
+  }
 
  private:
   bool pulls() const { return std::holds_alternative<Pull>(options_.landing); }
-  void stepEagerly(MergeOps& ops) const;
+  /// Takes the outer step from W and D with x instead of the mean and the rate divided by the workers,
+  /// written so that rate 1 without momentum and with one worker changes nothing.
+  void stepEagerly(MergeOps& ops) const {
+    const SharedBlock& parameters = ops.block(BlockKind::Parameters);
+    const double ahead = outer_.ahead();
+    const double rate = outer_.rate / ops.participants() * (1 + ahead);
+    const double momentum = outer_.momentum * (1 + ahead) - rate * ahead;
+    ops.combine(
+        parameters.replicas,
+        {{rate, parameters.replicas}, {1 - rate, parameters.mergedCopies}, {momentum, outer_.look(ops)}},
+        all_);
+  }
 
   const OverlappedAveraging options_;
   const OuterStep outer_;
 };
-
-RoundPlan OverlappedAveragingStrategy::plan(const TrainingProgress& progress) {
-  if (!progress.inFlight.empty()) {
-    period_.passRound(progress);
-    return {.iterations = options_.delay, .launch = FragmentSet::none()};
-  }
-  const std::int64_t period = period_.iterations(progress);
-  if (options_.delay == 0 || period <= options_.delay) return {.iterations = period};
-  return {.iterations = period - options_.delay, .land = FragmentSet::none()};
-}
-
-void OverlappedAveragingStrategy::launch(int, const Round& round, MergeOps& ops) {
-  const SharedBlock& parameters = ops.block(BlockKind::Parameters);
-  // A landing as in Delta takes from a replica all that was sent.
-  const double taken = pulls() ? std::get<Pull>(options_.landing).strength : 1;
-  outer_.takeMean(sending_, round.weights, taken, all_, ops, !round.landsAtOnce);
-  if (round.landsAtOnce || pulls()) return;  // kSent is not used then
-  if (std::holds_alternative<Eager>(options_.landing)) stepEagerly(ops);
-  ops.combine(ops.own(kSent), {{1, parameters.replicas}}, all_);
-}
-
-/// Takes the outer step from W and D with x instead of the mean and the rate divided by the workers, written
-/// so that rate 1 without momentum and with one worker changes nothing.
-void OverlappedAveragingStrategy::stepEagerly(MergeOps& ops) const {
-  const SharedBlock& parameters = ops.block(BlockKind::Parameters);
-  const double ahead = outer_.ahead();
-  const double rate = outer_.rate / ops.participants() * (1 + ahead);
-  const double momentum = outer_.momentum * (1 + ahead) - rate * ahead;
-  ops.combine(
-      parameters.replicas,
-      {{rate, parameters.replicas}, {1 - rate, parameters.mergedCopies}, {momentum, outer_.look(ops)}}, all_);
-}
-
-void OverlappedAveragingStrategy::land(int, const Round& round, MergeOps& ops) {
-  const SharedBlock& parameters = ops.block(BlockKind::Parameters);
-  const std::span<const Tensor> replicas = parameters.replicas, base = parameters.mergedCopies;
-  outer_.apply(all_, ops);
-  const auto look = outer_.look(ops);
-  if (pulls()) {
-    outer_.writeBack(1 - std::get<Pull>(options_.landing).strength, all_, ops);
-  } else if (round.launched == round.iteration) {  // nothing was trained since the launch: exact copies
-    outer_.writeBack(0, all_, ops);
-  } else if (ops.participants() == 1) {  // mean and kSent are equal, and cancel exactly
-    ops.combine(replicas, {{1, base}, {-1, ops.own(kSent)}, {outer_.ahead(), look}, {1, replicas}}, all_);
-  } else {  // a worker that has not trained since the launch gets the base exactly
-    ops.combine(replicas, {{1, replicas}, {-1, ops.own(kSent)}, {1, base}, {outer_.ahead(), look}}, all_);
-  }
-  ops.mergeOthers(round.weights);
-}
 
 }  // namespace
 

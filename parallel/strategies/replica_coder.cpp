@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 
 #include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/exchange/tensor_parts.h"

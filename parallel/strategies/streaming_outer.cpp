@@ -46,12 +46,39 @@ class StreamingOuterStrategy final : public Strategy {
             .replicasDiffer = options_.fragments > 1 || options_.delay > 0 || options_.mixing > 0,
             .mayThrow = false};
   }
-  void begin(const Exchange& exchange) override;
+  void begin(const Exchange& exchange) override {
+    period_.begin(exchange);
+    turn_ = exchange.strategyBlock(kTurn).values.front();
+    const double last = turn_.data<double>()[0];  // maybe of a rule with more fragments
+    detail::requirePossible(last < kMostFragments, kTurn, last, "as the last fragment");
+    const SharedBlock& parameters = exchange.block(BlockKind::Parameters);
+    if (options_.fragments == 1) {
+      fragments_ = {Fragment::whole(parameters.mergedCopy().elements())};
+      return sending_.begin(exchange, fragments_);
+    }
+    const auto tensors = parameters.segments ? parameters.segments->segments.size() : 1;
+    require(tensors >= static_cast<std::size_t>(options_.fragments),
+            "{}: the model has {}, which {} cannot be made of", kRule, plural(tensors, "tensor"),
+            plural(options_.fragments, "fragment"));
+    fragments_ = fragmentsOf(*parameters.segments, options_.fragments);
+    sending_.begin(exchange, fragments_);
+  }
   void start(MergeOps& ops) override {
     if (outer_.ahead() == 0) return;
     for (const Fragment& fragment : fragments_) outer_.writeBack(0, fragment, ops);
   }
-  RoundPlan plan(const TrainingProgress& progress) override;
+  RoundPlan plan(const TrainingProgress& progress) override {
+    values_.front().value = -1;  // listeners have read the values
+    if (!progress.inFlight.empty()) {
+      period_.passRound(progress);
+      return {.iterations = options_.delay, .launch = FragmentSet::none(), .land = progress.inFlight};
+    }
+    const FragmentSet turn = FragmentSet::of(nextTurn(progress));
+    const std::int64_t length = std::max<std::int64_t>(1, period_.iterations(progress) / options_.fragments);
+    if (options_.delay == 0 || length <= options_.delay)
+      return {.iterations = length, .launch = turn, .land = turn};
+    return {.iterations = length - options_.delay, .launch = turn, .land = FragmentSet::none()};
+  }
   void launch(int fragment, const Round& round, MergeOps& ops) override {
     outer_.takeMean(sending_, round.weights, 1 - options_.mixing, at(fragment), ops, !round.landsAtOnce);
   }
@@ -85,37 +112,6 @@ class StreamingOuterStrategy final : public Strategy {
   Tensor turn_;  // the first worker's block kTurn: the fragment launched last, and its epoch
   std::array<MergeValue, 1> values_ = {{{"fragment", -1}}};  // the first participant writes it in `land`
 };
-
-void StreamingOuterStrategy::begin(const Exchange& exchange) {
-  period_.begin(exchange);
-  turn_ = exchange.strategyBlock(kTurn).values.front();
-  const double last = turn_.data<double>()[0];  // maybe of a rule with more fragments
-  detail::requirePossible(last < kMostFragments, kTurn, last, "as the last fragment");
-  const SharedBlock& parameters = exchange.block(BlockKind::Parameters);
-  if (options_.fragments == 1) {
-    fragments_ = {Fragment::whole(parameters.mergedCopy().elements())};
-    return sending_.begin(exchange, fragments_);
-  }
-  const auto tensors = parameters.segments ? parameters.segments->segments.size() : 1;
-  require(tensors >= static_cast<std::size_t>(options_.fragments),
-          "{}: the model has {}, which {} cannot be made of", kRule, plural(tensors, "tensor"),
-          plural(options_.fragments, "fragment"));
-  fragments_ = fragmentsOf(*parameters.segments, options_.fragments);
-  sending_.begin(exchange, fragments_);
-}
-
-RoundPlan StreamingOuterStrategy::plan(const TrainingProgress& progress) {
-  values_.front().value = -1;  // listeners have read the values
-  if (!progress.inFlight.empty()) {
-    period_.passRound(progress);
-    return {.iterations = options_.delay, .launch = FragmentSet::none(), .land = progress.inFlight};
-  }
-  const FragmentSet turn = FragmentSet::of(nextTurn(progress));
-  const std::int64_t length = std::max<std::int64_t>(1, period_.iterations(progress) / options_.fragments);
-  if (options_.delay == 0 || length <= options_.delay)
-    return {.iterations = length, .launch = turn, .land = turn};
-  return {.iterations = length - options_.delay, .launch = turn, .land = FragmentSet::none()};
-}
 
 }  // namespace
 
