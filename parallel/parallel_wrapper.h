@@ -119,10 +119,10 @@ class ParallelWrapper {
 class ParallelWrapper::Builder {
  public:
   /// The model that will hold the result; it is copied for the workers, never used as one.
-  explicit Builder(Model& model);
+  explicit Builder(Model& model) : model_(model) {}
 
   /// Threads, each with a replica, on each node. Default: 1 on the CPU. 1 to 1024 over all nodes.
-  Builder& workers(int count);
+  Builder& workers(int count) { return set(options_.workers, count); }
   /// When the replicas are merged, and by which rule: `Averaging{.frequency = 3}`,
   /// `OuterAveraging::diloco()`, `SynchronousGradients{}`, `SharedGradients{...}`, or an option struct of
   /// your own (see StrategyOptions). Default: averaging every iteration.
@@ -135,48 +135,51 @@ class ParallelWrapper::Builder {
   // Shorter forms of `strategy(...)`; do not use both.
 
   /// One of the library's three common strategies. Default: averaging.
-  Builder& trainingMode(TrainingMode mode);
+  Builder& trainingMode(TrainingMode mode) { return set(trainingMode_, mode); }
   /// As Averaging::frequency. Default 1.
-  Builder& averagingFrequency(std::int64_t iterations);
+  Builder& averagingFrequency(std::int64_t iterations) { return set(averagingFrequency_, iterations); }
   /// Merges every iteration until the model has finished this many iterations, then at the averaging
   /// frequency (Period::postLocal). Default 0.
-  Builder& synchronousUntil(std::int64_t iteration);
+  Builder& synchronousUntil(std::int64_t iteration) { return set(synchronousUntil_, iteration); }
   /// As Averaging::updaterState: true is UpdaterState::Average, false is Keep. Default true. See `fit` for
   /// what the user's model holds if it is false.
-  Builder& averageUpdaters(bool average);
+  Builder& averageUpdaters(bool average) { return set(averageUpdaters_, average); }
   /// As Averaging::measureDivergence. Default false.
-  Builder& measureDivergence(bool measure);
+  Builder& measureDivergence(bool measure) { return set(measureDivergence_, measure); }
   /// The options of TrainingMode::SharedGradients; refused in other modes.
-  Builder& sharedGradients(SharedGradients options);
+  Builder& sharedGradients(SharedGradients options) { return set(sharedGradients_, std::move(options)); }
 
   /// Batches read ahead, for all workers together. Default 16. 0: a batch is read when a worker needs
   /// it. Not used while workers read their own batches (DataSetIterator::numbered).
-  Builder& prefetchBuffer(std::int64_t batches);
+  Builder& prefetchBuffer(std::int64_t batches) { return set(options_.prefetchBuffer, batches); }
   /// Logs the mean score and the time of each merge. Default false.
-  Builder& reportScoreAfterAveraging(bool report);
+  Builder& reportScoreAfterAveraging(bool report) { return set(options_.reportScoreAfterAveraging, report); }
   /// Worker i of W runs on device i mod D, as in `Device::parseList("cuda:0,cuda:1")` or `allGpus()`
   /// (core/device/choose_device.h); a GPU may have up to 32. Default: the CPU. GPUs and the CPU cannot mix.
-  Builder& devices(std::vector<Device> devices);
+  Builder& devices(std::vector<Device> devices) { return set(options_.devices, std::move(devices)); }
   /// How workers multiply float32 numbers; parameters, updates and merges stay float32. Default: TF32 if a
   /// GPU has it, else fp32. A CPU may have fp32 and bf16 (`whyNoMathMode`); `plan()` says the mode.
-  Builder& mathMode(MathMode mode);
+  Builder& mathMode(MathMode mode) { return set(options_.mathMode, mode); }
   /// Threads that one worker's operations use on the CPU. Default 1. 1 to 1024.
-  Builder& threadsPerWorker(int threads);
+  Builder& threadsPerWorker(int threads) { return set(options_.threadsPerWorker, threads); }
   /// Pins each worker on the CPU to cores that no other pinned worker has, in this process or in others that
   /// share /tmp. With too few cores, or a CPU quota below the workers' threads, no worker is pinned; `plan()`
   /// gives the reason. Default true.
-  Builder& pinThreads(bool pin);
+  Builder& pinThreads(bool pin) { return set(options_.pinThreads, pin); }
   /// Listeners of either scope; replaces earlier ones.
-  Builder& listeners(Listeners listeners);
+  Builder& listeners(Listeners listeners) { return set(options_.listeners, std::move(listeners)); }
   /// Trains on several nodes at once (see Nodes, and parallel/nodes.md for listeners, evaluations,
   /// checkpoints and failures), with workers on CPUs or GPUs. `stopFit` on any node stops all at the end of
   /// their round. A node that fails, or is silent for too long, ends `fit` on all others with a TrainingError
   /// that names it. Default: one node, which is an error if a launcher has started several processes: each
   /// would train the whole model. `Nodes()` allows that.
-  Builder& nodes(Nodes nodes);
+  Builder& nodes(Nodes nodes) {
+    options_.nodesGiven = true;
+    return set(options_.nodes, std::move(nodes));
+  }
   /// Each mean adds up the workers in this many groups (worker w is in group w mod groups), then the groups,
   /// so one process gives the bits of that many nodes. Must divide `workers`. Default 1. CPU only.
-  Builder& groups(int count);
+  Builder& groups(int count) { return set(options_.groups, count); }
   /// For tests: replaces parts of the implementation.
   Builder& internals(const detail::Internals& internals);
 
@@ -185,6 +188,11 @@ class ParallelWrapper::Builder {
   ParallelWrapper build();
 
  private:
+  template <typename T, typename Value>
+  Builder& set(T& option, Value&& value) {
+    option = std::forward<Value>(value);
+    return *this;
+  }
   AnyStrategy resolveStrategy() const;
   AnyStrategy averaging() const;
   void refuseAveragingOptions(std::string_view reason) const;
