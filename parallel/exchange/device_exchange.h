@@ -42,10 +42,16 @@ class DeviceExchange final : public Exchange {
 
   void merge(int participant, const SharedBlock& block, std::span<const double> weights, Context& context,
              Spread* spread) override;
-  void mean(int participant, const SliceMean& mean, Context& context) override;
+  void mean(int participant, const SliceMean& mean, Context&) override {
+    if (participant == 0) reduction_.mean(mean.tensors, mean.weights, mean.keep, mean.slice, mean.into);
+  }
   void moments(int participant, const SharedBlock& block, std::span<const double> weights, double keep,
-               Context& context) override;
-  void mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) override;
+               Context&) override {
+    if (participant == 0) reduction_.mergeMoments(block, weights, keep);
+  }
+  void mix(int participant, const SharedBlock& block, const Mixing& mixing, Context&) override {
+    if (participant == 0) reduction_.mix(block, mixing);
+  }
   void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
                  ShareUse use) override;
   Tensor fetch(int participant, std::span<const Tensor> tensors, std::size_t from, std::size_t to,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <vector>
@@ -53,7 +54,10 @@ class DeviceReduction {
 
  private:
   std::int64_t mixedAtATime(const SharedBlock& block) const;
-  bool reads(const Member& member, const Mixing& mixing, std::size_t worker) const;
+  /// Whether a row of the member's workers reads this replica.
+  bool reads(const Member& member, const Mixing& mixing, std::size_t worker) const {
+    return std::ranges::any_of(member.workers, [&](std::size_t w) { return mixing.reads(w, worker); });
+  }
   void bring(const SharedBlock& block, Slice slice, std::size_t worker, std::size_t member);
   /// Forms a block a few elements at a time: brings each member those of the replicas that it needs, and
   /// calls `form(member)`. @param needs  `bool needs(member, worker)`.
