@@ -4,6 +4,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/core/base/error.h"
@@ -26,6 +27,16 @@ class NodeLost : public NodeFailure {
 
  private:
   int node_;
+};
+
+/// Nodes that could not be connected; all others can be reached.
+class NotConnected : public NodeFailure {
+ public:
+  NotConnected(std::vector<int> nodes, const std::string& why) : NodeFailure(why), nodes_(std::move(nodes)) {}
+  const std::vector<int>& nodes() const { return nodes_; }
+
+ private:
+  std::vector<int> nodes_;
 };
 
 /// Bytes in transfer between this node and another one. They must stay in place until the message is done.

@@ -21,7 +21,6 @@
 #include <gloo/transport/tcp/device.h>
 
 #include "muster/core/base/start_thread.h"
-#include "muster/parallel/nodes/elastic/not_connected.h"
 #include "muster/parallel/nodes/gloo/message_queue.h"
 #include "muster/parallel/nodes/gloo/no_sigpipe.h"
 #include "muster/parallel/nodes/gloo/pair_connection.h"

@@ -11,7 +11,6 @@
 #include "muster/parallel/training/contribution.h"
 #include "muster/parallel/training/resumption.h"
 #include "muster/parallel/training/round_messages.h"
-#include "muster/parallel/training/round_result.h"
 #include "muster/parallel/training/round_transaction.h"
 
 using namespace muster;

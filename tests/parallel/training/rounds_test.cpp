@@ -12,7 +12,7 @@
 #include "muster/core/device/context.h"
 #include "muster/parallel/runtime/time_sheet.h"
 #include "muster/parallel/training/merge_shares.h"
-#include "muster/parallel/training/order.h"
+#include "muster/parallel/training/round_plans.h"
 #include "tests/parallel/no_exchange.h"
 
 using namespace muster;
