@@ -30,6 +30,13 @@ constexpr std::chrono::microseconds kShortPatience{20};
 const OutOfMemory kShortageInFit("fit: memory has run out");
 const OutOfMemory kShortageInEvaluate("evaluate: memory has run out");
 
+template <typename Call>
+auto orShortage(const OutOfMemory& shortage, Call call) try {
+  return call();
+} catch (const std::bad_alloc&) {
+  throw shortage;
+}
+
 /// @param reader  whether a reader thread hands out the batches.
 std::chrono::nanoseconds patienceOf(const Placements& placements, bool reader) {
   if (placements.coresToSpare || (placements.ownCores && !reader)) return kPatience;
@@ -190,33 +197,24 @@ ParallelWrapper& ParallelWrapper::operator=(ParallelWrapper&& other) noexcept {
 void ParallelWrapper::fit(DataSetIterator& data, std::int64_t epochs) {
   fit(data, epochs, {});
 }
-void ParallelWrapper::fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop) try {
-  usable(impl_, "fit").fit(data, epochs, stop);
-} catch (const std::bad_alloc&) {
-  throw kShortageInFit;
+void ParallelWrapper::fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop) {
+  orShortage(kShortageInFit, [&] { usable(impl_, "fit").fit(data, epochs, stop); });
 }
 void ParallelWrapper::fitUntil(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop) {
   fit(data, usable(impl_, "fitUntil").epochsUntil(epochs), stop);
 }
-AnyEvaluation ParallelWrapper::evaluateTask(DataSetIterator& data, std::optional<Task> task) try {
-  return usable(impl_, "evaluate").evaluateTask(data, task);
-} catch (const std::bad_alloc&) {
-  throw kShortageInEvaluate;
+AnyEvaluation ParallelWrapper::evaluateTask(DataSetIterator& data, std::optional<Task> task) {
+  return orShortage(kShortageInEvaluate, [&] { return usable(impl_, "evaluate").evaluateTask(data, task); });
 }
-Evaluation ParallelWrapper::evaluate(DataSetIterator& data) try {
-  return evaluateTask(data, Task::Classification).classification();
-} catch (const std::bad_alloc&) {
-  throw kShortageInEvaluate;
+Evaluation ParallelWrapper::evaluate(DataSetIterator& data) {
+  return orShortage(kShortageInEvaluate,
+                    [&] { return evaluateTask(data, Task::Classification).classification(); });
 }
-RegressionEvaluation ParallelWrapper::evaluateRegression(DataSetIterator& data) try {
-  return evaluateTask(data, Task::Regression).regression();
-} catch (const std::bad_alloc&) {
-  throw kShortageInEvaluate;
+RegressionEvaluation ParallelWrapper::evaluateRegression(DataSetIterator& data) {
+  return orShortage(kShortageInEvaluate, [&] { return evaluateTask(data, Task::Regression).regression(); });
 }
-BinaryEvaluation ParallelWrapper::evaluateBinary(DataSetIterator& data) try {
-  return evaluateTask(data, Task::Labels).labels();
-} catch (const std::bad_alloc&) {
-  throw kShortageInEvaluate;
+BinaryEvaluation ParallelWrapper::evaluateBinary(DataSetIterator& data) {
+  return orShortage(kShortageInEvaluate, [&] { return evaluateTask(data, Task::Labels).labels(); });
 }
 void ParallelWrapper::stopFit() noexcept {
   if (impl_) impl_->stopFit();

@@ -37,20 +37,136 @@ struct DataParallel::Impl {
   /// The first `count` replicas, which share a pass.
   Replicas first(std::size_t count) const { return Replicas(replicas).first(count); }
   /// Runs a part of a pass, in which the replicas' layers may wait for each other.
-  void runPass(std::size_t count, std::string_view problem, const std::function<void(Replica&)>& task);
+  void runPass(std::size_t count, std::string_view problem, const std::function<void(Replica&)>& task) {
+    sums.begin(static_cast<int>(count));
+    runOnAll(first(count), problem, [&](Replica& replica) {
+      try {
+        task(replica);
+      } catch (...) {
+        sums.abort();
+        throw;
+      }
+      sums.leave(replica.thread.index());
+    });
+  }
 
-  void makeReplicas(const Tensor& input);
-  void checkInput(const Tensor& input) const;
-  static void requireOnCpu(const Tensor& tensor, std::string_view what);
-  void checkGradOutput(const Tensor& gradOutput) const;
-  void forward(const Tensor& input, Tensor& output);
-  void backward(const Tensor& gradOutput, Tensor* gradInput);
+  void makeReplicas(const Tensor& input) {
+    if (made) return;
+    Batch batch;
+    batch.features.push_back({"input", input});
+    model.prepare(batch);
+    blocks = ModelBlocks(model);
+    runOnAll(replicas, "could not be made", [&](Replica& replica) {
+      replica.thread.makeReplica(model);
+      replica.blocks = ModelBlocks(replica.thread.replica());
+      replica.bringGradients(blocks.gradients.device());
+    });
+    std::vector<ReplicaThread*> threads;
+    for (const auto& replica : replicas) threads.push_back(&replica->thread);
+    requireCopies(threads, model, blocksOf);
+    setChanged();
+    made = true;
+  }
+  void checkInput(const Tensor& input) const {
+    if (!input.defined() || input.layout() != Layout::RowMajor || input.shape().rank() <= usersDim)
+      throw InvalidArgument(fmt::format(
+          "data parallel: the input is {}; it must be row-major and have a dimension {} to be split along",
+          input.toString(), usersDim));
+    if (input.shape()[usersDim] == 0)
+      throw InvalidArgument(
+          fmt::format("data parallel: the input {} is empty along dimension {}", input.toString(), usersDim));
+    requireOnCpu(input, "input");
+  }
+  static void requireOnCpu(const Tensor& tensor, std::string_view what) {
+    if (!tensor.device().isCpu())
+      throw InvalidArgument(fmt::format(
+          "data parallel: the {} is {}; it must be on the CPU; each replica copies its part from there", what,
+          tensor.toString()));
+  }
+  void checkGradOutput(const Tensor& gradOutput) const {
+    require(active > 0, "data parallel: backward() needs a successful forward() before it");
+    if (!gradOutput.defined() || gradOutput.layout() != Layout::RowMajor ||
+        gradOutput.shape() != outputShape || gradOutput.dtype() != outputType)
+      throw InvalidArgument(fmt::format("data parallel: gradOutput is {}, expected {} {} as the output",
+                                        gradOutput.toString(), toString(outputType), outputShape.toString()));
+    requireOnCpu(gradOutput, "gradOutput");
+  }
+  /// A network's output [N, C] has no dimension in front of the examples.
+  void forward(const Tensor& input, Tensor& output) {
+    model.requireNotTrainedElsewhere("data parallel: forward");
+    active = 0;  // so that `backward` is refused after a failure
+    checkInput(input);
+    outputMoved = false;
+    if (dim == usersDim) return forwardSplit(input, output);
+    examplesFirst(input, usersDim, movedInput);
+    forwardSplit(movedInput, movedOutput);
+    const int rank = movedOutput.shape().rank();
+    outputMoved = rank > 2 && rank > usersDim;
+    if (outputMoved) {
+      examplesAt(usersDim, movedOutput, output);
+    } else {
+      output.resize(movedOutput.shape(), movedOutput.dtype());
+      copy(movedOutput, output);
+    }
+    outputShape = output.shape();
+  }
+  void backward(const Tensor& gradOutput, Tensor* gradInput) {
+    checkGradOutput(gradOutput);
+    if (dim == usersDim) return backwardSplit(gradOutput, gradInput);
+    if (outputMoved) examplesFirst(gradOutput, usersDim, movedGradOutput);
+    backwardSplit(outputMoved ? movedGradOutput : gradOutput, gradInput ? &movedGradInput : nullptr);
+    if (gradInput) examplesAt(usersDim, movedGradInput, *gradInput);
+  }
   // With tensors that are split along `dim`.
-  void forwardSplit(const Tensor& input, Tensor& output);
-  void backwardSplit(const Tensor& gradOutput, Tensor* gradInput);
+  void forwardSplit(const Tensor& input, Tensor& output) {
+    makeReplicas(input);
+    model.context().synchronize();
+    const auto parts = splitEvenly(input.shape()[dim], replicas.size());
+    runPass(parts.size(), "failed in forward", [&](Replica& replica) {
+      replica.load(blocks, train);
+      replica.inputPart = parts[static_cast<std::size_t>(replica.thread.index())];
+      scatterPart(input, dim, replica.inputPart, replica.input, replica.thread.context());
+      replica.thread.replica().forward(
+          replica.input, replica.output,
+          {.training = train, .call = pass, .firstExample = replica.inputPart.begin});
+    });
+    joinShards(first(parts.size()), dim, &Replica::output, &Replica::outputPart, "output", output);
+    runOnAll(first(parts.size()), "failed in gathering the output", [&](Replica& replica) {
+      gatherPart(replica.output, dim, replica.outputPart, output, replica.thread.context());
+    });
+    outputShape = output.shape();
+    outputType = output.dtype();
+    if (train) {
+      takeStatistics();
+      ++pass;
+    }
+    active = parts.size();
+  }
+  void backwardSplit(const Tensor& gradOutput, Tensor* gradInput) {
+    runPass(active, "failed in backward", [&](Replica& replica) {
+      scatterPart(gradOutput, dim, replica.outputPart, replica.gradOutput, replica.thread.context());
+      replica.thread.replica().backward(replica.gradOutput, gradInput ? &replica.gradInput : nullptr);
+      if (gradInput && replica.gradInput.shape() != replica.input.shape())
+        throw InvalidArgument(fmt::format("its gradInput is {}, its input {}", replica.gradInput.toString(),
+                                          replica.input.toString()));
+    });
+    if (gradInput) {
+      joinShards(first(active), dim, &Replica::gradInput, &Replica::inputPart, "gradInput", *gradInput);
+      runOnAll(first(active), "failed in gathering gradInput", [&](Replica& replica) {
+        gatherPart(replica.gradInput, dim, replica.inputPart, *gradInput, replica.thread.context());
+      });
+    }
+    addGradients(first(active), blocks.gradients, model.context());
+  }
   /// Records that the user's model has new parameters or statistics.
-  void setChanged();
-  void takeStatistics();
+  void setChanged() {
+    for (const auto& replica : replicas) replica->stale = true;
+  }
+  void takeStatistics() {
+    if (blocks.statistics.empty()) return;
+    for (std::size_t b = 0; b < blocks.statistics.size(); ++b)
+      copy(replicas[0]->blocks.statistics[b], blocks.statistics[b]);
+  }
 
   Model& model;
   const int usersDim;        // of the examples in the user's tensors
@@ -87,145 +203,6 @@ DataParallel::Impl::Impl(Model& m, const std::vector<Device>& devices, int d,
     replica.thread.makeContext();
     replica.thread.context().setPeers(&replica.peers);
   });
-}
-
-void DataParallel::Impl::runPass(std::size_t count, std::string_view problem,
-                                 const std::function<void(Replica&)>& task) {
-  sums.begin(static_cast<int>(count));
-  runOnAll(first(count), problem, [&](Replica& replica) {
-    try {
-      task(replica);
-    } catch (...) {
-      sums.abort();
-      throw;
-    }
-    sums.leave(replica.thread.index());
-  });
-}
-
-void DataParallel::Impl::makeReplicas(const Tensor& input) {
-  if (made) return;
-  Batch batch;
-  batch.features.push_back({"input", input});
-  model.prepare(batch);
-  blocks = ModelBlocks(model);
-  runOnAll(replicas, "could not be made", [&](Replica& replica) {
-    replica.thread.makeReplica(model);
-    replica.blocks = ModelBlocks(replica.thread.replica());
-    replica.bringGradients(blocks.gradients.device());
-  });
-  std::vector<ReplicaThread*> threads;
-  for (const auto& replica : replicas) threads.push_back(&replica->thread);
-  requireCopies(threads, model, blocksOf);
-  setChanged();
-  made = true;
-}
-
-void DataParallel::Impl::checkInput(const Tensor& input) const {
-  if (!input.defined() || input.layout() != Layout::RowMajor || input.shape().rank() <= usersDim)
-    throw InvalidArgument(fmt::format(
-        "data parallel: the input is {}; it must be row-major and have a dimension {} to be split along",
-        input.toString(), usersDim));
-  if (input.shape()[usersDim] == 0)
-    throw InvalidArgument(
-        fmt::format("data parallel: the input {} is empty along dimension {}", input.toString(), usersDim));
-  requireOnCpu(input, "input");
-}
-
-void DataParallel::Impl::requireOnCpu(const Tensor& tensor, std::string_view what) {
-  if (!tensor.device().isCpu())
-    throw InvalidArgument(fmt::format(
-        "data parallel: the {} is {}; it must be on the CPU; each replica copies its part from there", what,
-        tensor.toString()));
-}
-
-void DataParallel::Impl::checkGradOutput(const Tensor& gradOutput) const {
-  require(active > 0, "data parallel: backward() needs a successful forward() before it");
-  if (!gradOutput.defined() || gradOutput.layout() != Layout::RowMajor || gradOutput.shape() != outputShape ||
-      gradOutput.dtype() != outputType)
-    throw InvalidArgument(fmt::format("data parallel: gradOutput is {}, expected {} {} as the output",
-                                      gradOutput.toString(), toString(outputType), outputShape.toString()));
-  requireOnCpu(gradOutput, "gradOutput");
-}
-
-/// A network's output [N, C] has no dimension in front of the examples.
-void DataParallel::Impl::forward(const Tensor& input, Tensor& output) {
-  model.requireNotTrainedElsewhere("data parallel: forward");
-  active = 0;  // so that `backward` is refused after a failure
-  checkInput(input);
-  outputMoved = false;
-  if (dim == usersDim) return forwardSplit(input, output);
-  examplesFirst(input, usersDim, movedInput);
-  forwardSplit(movedInput, movedOutput);
-  const int rank = movedOutput.shape().rank();
-  outputMoved = rank > 2 && rank > usersDim;
-  if (outputMoved) {
-    examplesAt(usersDim, movedOutput, output);
-  } else {
-    output.resize(movedOutput.shape(), movedOutput.dtype());
-    copy(movedOutput, output);
-  }
-  outputShape = output.shape();
-}
-
-void DataParallel::Impl::backward(const Tensor& gradOutput, Tensor* gradInput) {
-  checkGradOutput(gradOutput);
-  if (dim == usersDim) return backwardSplit(gradOutput, gradInput);
-  if (outputMoved) examplesFirst(gradOutput, usersDim, movedGradOutput);
-  backwardSplit(outputMoved ? movedGradOutput : gradOutput, gradInput ? &movedGradInput : nullptr);
-  if (gradInput) examplesAt(usersDim, movedGradInput, *gradInput);
-}
-
-void DataParallel::Impl::forwardSplit(const Tensor& input, Tensor& output) {
-  makeReplicas(input);
-  model.context().synchronize();
-  const auto parts = splitEvenly(input.shape()[dim], replicas.size());
-  runPass(parts.size(), "failed in forward", [&](Replica& replica) {
-    replica.load(blocks, train);
-    replica.inputPart = parts[static_cast<std::size_t>(replica.thread.index())];
-    scatterPart(input, dim, replica.inputPart, replica.input, replica.thread.context());
-    replica.thread.replica().forward(
-        replica.input, replica.output,
-        {.training = train, .call = pass, .firstExample = replica.inputPart.begin});
-  });
-  joinShards(first(parts.size()), dim, &Replica::output, &Replica::outputPart, "output", output);
-  runOnAll(first(parts.size()), "failed in gathering the output", [&](Replica& replica) {
-    gatherPart(replica.output, dim, replica.outputPart, output, replica.thread.context());
-  });
-  outputShape = output.shape();
-  outputType = output.dtype();
-  if (train) {
-    takeStatistics();
-    ++pass;
-  }
-  active = parts.size();
-}
-
-void DataParallel::Impl::backwardSplit(const Tensor& gradOutput, Tensor* gradInput) {
-  runPass(active, "failed in backward", [&](Replica& replica) {
-    scatterPart(gradOutput, dim, replica.outputPart, replica.gradOutput, replica.thread.context());
-    replica.thread.replica().backward(replica.gradOutput, gradInput ? &replica.gradInput : nullptr);
-    if (gradInput && replica.gradInput.shape() != replica.input.shape())
-      throw InvalidArgument(fmt::format("its gradInput is {}, its input {}", replica.gradInput.toString(),
-                                        replica.input.toString()));
-  });
-  if (gradInput) {
-    joinShards(first(active), dim, &Replica::gradInput, &Replica::inputPart, "gradInput", *gradInput);
-    runOnAll(first(active), "failed in gathering gradInput", [&](Replica& replica) {
-      gatherPart(replica.gradInput, dim, replica.inputPart, *gradInput, replica.thread.context());
-    });
-  }
-  addGradients(first(active), blocks.gradients, model.context());
-}
-
-void DataParallel::Impl::setChanged() {
-  for (const auto& replica : replicas) replica->stale = true;
-}
-
-void DataParallel::Impl::takeStatistics() {
-  if (blocks.statistics.empty()) return;
-  for (std::size_t b = 0; b < blocks.statistics.size(); ++b)
-    copy(replicas[0]->blocks.statistics[b], blocks.statistics[b]);
 }
 
 DataParallel::DataParallel(Model& model, const std::vector<Device>& devices, int dim,

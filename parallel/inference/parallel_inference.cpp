@@ -77,18 +77,72 @@ struct ParallelInference::Impl {
   Impl(Model& model, InferenceOptions options);
   ~Impl() { shutdown(); }
 
-  Prediction output(const Batch& batch, Clock::time_point deadline);
-  void shutdown();
+  Prediction output(const Batch& batch, Clock::time_point deadline) {
+    const auto examples = requireReadable(batch);
+    if (deadline <= Clock::now()) throw DeadlineExceeded("output: the deadline passed before the call");
+    if (options.mode == InferenceMode::InPlace) {
+      FreeReplicas::Loan loan(replicas_, deadline);
+      auto& [context, model, version] = loan.replica();
+      versions.bring(*model, version);
+      Prediction prediction;
+      model->output(batch, prediction.output);
+      prediction.modelVersion = version;
+      return prediction;
+    }
+    InferenceCall call{.batch = batch, .examples = examples, .deadline = deadline};
+    const auto queue = queue_;  // this object may be destroyed once the call is answered
+    queue->answer(call);
+    return {.output = std::move(call.output), .modelVersion = call.modelVersion};
+  }
+  void shutdown() {
+    const Lock lock(shuttingDown_);
+    queue_->close();
+    serving_.wait();
+    replicas_.close();
+  }
   std::int64_t waitingCalls() const { return queue_->waiting() + replicas_.waiting(); }
-  std::string plan() const;
+  std::string plan() const {
+    std::string joining;
+    if (options.mode == InferenceMode::Batched)
+      joining = fmt::format(
+          "; calls are joined to batches of {} examples, so the last places may differ from those of "
+          "output()",
+          fmt::join(paddedSizes(options.batchLimit), ", "));
+    return fmt::format("{}, {}{}", describe(placements_, options.threadsPerWorker), nameOf(options.mode),
+                       joining);
+  }
 
   const InferenceOptions options;
   const OwnerProcess owner;
   ModelVersions versions;
 
  private:
-  void makeWorkers();
-  void makeFreeReplicas();
+  void makeWorkers() {
+    std::vector<ReplicaThread*> threads;
+    for (int i = 0; i < options.workers; ++i) {
+      workers_.push_back(
+          std::make_unique<InferenceWorker>(i, placements_.workers[i], options, *queue_, versions));
+      threads.push_back(&workers_.back()->thread());
+    }
+    const auto model = versions.model();
+    runOnAll(threads, "could not be made",
+             [&](ReplicaThread& thread) { workers_[thread.index()]->prepare(*model, options); });
+    for (auto& worker : workers_)
+      worker->thread().addTo(serving_, Activity::Kind::Computing, [&worker = *worker] { worker.serve(); });
+    serving_.start();
+  }
+  void makeFreeReplicas() {
+    for (int i = 0; i < options.workers; ++i) try {
+        auto replica = std::make_unique<FreeReplica>(*versions.model(), placements_.workers[i],
+                                                     options.threadsPerWorker);
+        versions.bring(*replica->model, replica->version);
+        compileFor(options, *replica->model);
+        replicas_.add(std::move(replica));
+      } catch (const std::exception& error) {
+        throw TrainingError(fmt::format("replica {} could not be made: {}", i, error.what()), i,
+                            std::current_exception());
+      }
+  }
 
   const Placements placements_;
   const std::shared_ptr<CallQueue> queue_;  // shared with callers in `output`
@@ -108,69 +162,6 @@ ParallelInference::Impl::Impl(Model& model, InferenceOptions given)
     makeFreeReplicas();
   else
     makeWorkers();
-}
-
-void ParallelInference::Impl::makeFreeReplicas() {
-  for (int i = 0; i < options.workers; ++i) try {
-      auto replica =
-          std::make_unique<FreeReplica>(*versions.model(), placements_.workers[i], options.threadsPerWorker);
-      versions.bring(*replica->model, replica->version);
-      compileFor(options, *replica->model);
-      replicas_.add(std::move(replica));
-    } catch (const std::exception& error) {
-      throw TrainingError(fmt::format("replica {} could not be made: {}", i, error.what()), i,
-                          std::current_exception());
-    }
-}
-
-void ParallelInference::Impl::makeWorkers() {
-  std::vector<ReplicaThread*> threads;
-  for (int i = 0; i < options.workers; ++i) {
-    workers_.push_back(
-        std::make_unique<InferenceWorker>(i, placements_.workers[i], options, *queue_, versions));
-    threads.push_back(&workers_.back()->thread());
-  }
-  const auto model = versions.model();
-  runOnAll(threads, "could not be made",
-           [&](ReplicaThread& thread) { workers_[thread.index()]->prepare(*model, options); });
-  for (auto& worker : workers_)
-    worker->thread().addTo(serving_, Activity::Kind::Computing, [&worker = *worker] { worker.serve(); });
-  serving_.start();
-}
-
-Prediction ParallelInference::Impl::output(const Batch& batch, Clock::time_point deadline) {
-  const auto examples = requireReadable(batch);
-  if (deadline <= Clock::now()) throw DeadlineExceeded("output: the deadline passed before the call");
-  if (options.mode == InferenceMode::InPlace) {
-    FreeReplicas::Loan loan(replicas_, deadline);
-    auto& [context, model, version] = loan.replica();
-    versions.bring(*model, version);
-    Prediction prediction;
-    model->output(batch, prediction.output);
-    prediction.modelVersion = version;
-    return prediction;
-  }
-  InferenceCall call{.batch = batch, .examples = examples, .deadline = deadline};
-  const auto queue = queue_;  // this object may be destroyed once the call is answered
-  queue->answer(call);
-  return {.output = std::move(call.output), .modelVersion = call.modelVersion};
-}
-
-void ParallelInference::Impl::shutdown() {
-  const Lock lock(shuttingDown_);
-  queue_->close();
-  serving_.wait();
-  replicas_.close();
-}
-
-std::string ParallelInference::Impl::plan() const {
-  std::string joining;
-  if (options.mode == InferenceMode::Batched)
-    joining = fmt::format(
-        "; calls are joined to batches of {} examples, so the last places may differ from those of output()",
-        fmt::join(paddedSizes(options.batchLimit), ", "));
-  return fmt::format("{}, {}{}", describe(placements_, options.threadsPerWorker), nameOf(options.mode),
-                     joining);
 }
 
 ParallelInference::ParallelInference(Model& model, InferenceOptions options)
