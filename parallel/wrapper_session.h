@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,7 +27,8 @@ class WrapperSession {
   /// The memory that the replicas need; nothing: it is not known.
   std::optional<MemoryNeed> memoryNeed() const;
   /// Makes the replicas. @param first  the first batch; without examples if none is left to train.
-  /// @param training  else for an evaluation. @throws OutOfMemory if memory has no room; what ReplicaSet throws.
+  /// @param training  else for an evaluation. @throws OutOfMemory if memory has no room; what ReplicaSet
+  /// throws.
   void makeReplicas(const Batch& first, bool training);
   /// See ParallelWrapper::plan.
   std::string plan() const;

@@ -32,10 +32,6 @@ MergePlan::MergePlan(std::vector<DeviceGroup> groups, TransportKind kind)
   }
 }
 
-Slice MergePlan::owned(int group, std::int64_t elements) const {
-  return sliceOf(elements, group, static_cast<int>(groups_.size()));
-}
-
 void MergePlan::scatter(int round, std::int64_t elements, std::span<Send> sends) const {
   const int count = static_cast<int>(groups_.size());
   for (int from = 0; from < count; ++from) {

@@ -53,7 +53,9 @@ class MergePlan {
   /// Passes of step 2 or 4: in each, every group sends one slice and receives one.
   int rounds() const { return static_cast<int>(groups_.size()) - 1; }
   /// The slice that a group reduces.
-  Slice owned(int group, std::int64_t elements) const;
+  Slice owned(int group, std::int64_t elements) const {
+    return sliceOf(elements, group, static_cast<int>(groups_.size()));
+  }
   /// The sends of one pass, by sender. Slices may be empty. @param sends  [group] receives them.
   void scatter(int round, std::int64_t elements, std::span<Send> sends) const;
   void gather(int round, std::int64_t elements, std::span<Send> sends) const;

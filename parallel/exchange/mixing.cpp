@@ -45,8 +45,4 @@ void Mixing::setMerged(std::span<const double> weights) {
   merged_.assign(weights.begin(), weights.end());
 }
 
-bool Mixing::reads(std::size_t worker, std::size_t other) const {
-  return std::ranges::binary_search(row(worker), other, {}, &MixingShare::worker);
-}
-
 }  // namespace muster

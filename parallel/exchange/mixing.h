@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -40,7 +41,9 @@ class Mixing {
     return std::span(shares_).subspan(rows_[worker].begin, rows_[worker].end - rows_[worker].begin);
   }
   /// Whether the row of `worker` reads the replica of `other`.
-  bool reads(std::size_t worker, std::size_t other) const;
+  bool reads(std::size_t worker, std::size_t other) const {
+    return std::ranges::binary_search(row(worker), other, {}, &MixingShare::worker);
+  }
   std::span<const double> merged() const { return merged_; }
 
  private:

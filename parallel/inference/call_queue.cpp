@@ -122,10 +122,6 @@ CallQueue::Groups::iterator CallQueue::dueGroup() {
   return due == waiting_.end() && waitingCalls_ >= queueLimit_ ? waiting_.begin() : due;
 }
 
-TimePoint CallQueue::timeOf(const CallGroup& group) const {
-  return group.calls.front()->arrived + batchTime_;
-}
-
 std::shared_ptr<CallGroup> CallQueue::take() {
   Lock lock(mutex_);
   for (;;) {

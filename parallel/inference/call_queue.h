@@ -55,7 +55,9 @@ class CallQueue {
   /// set, the first of all. `end()` if there is none.
   Groups::iterator dueGroup() MUSTER_REQUIRES(mutex_);
   /// When the group is computed although it is not full.
-  ParallelInference::Clock::time_point timeOf(const CallGroup& group) const;
+  ParallelInference::Clock::time_point timeOf(const CallGroup& group) const {
+    return group.calls.front()->arrived + batchTime_;
+  }
   std::shared_ptr<CallGroup> take(Groups::iterator chosen) MUSTER_REQUIRES(mutex_);
 
   const InferenceMode mode_;

@@ -46,10 +46,6 @@ std::vector<std::int64_t> paddedSizes(std::int64_t limit) {
 JoinedBatch::JoinedBatch(std::int64_t limit, bool twoPieces)
     : sizes_(limit > 0 ? paddedSizes(limit) : std::vector<std::int64_t>{}), twoPieces_(twoPieces) {}
 
-std::int64_t JoinedBatch::sizeFor(std::int64_t examples) const {
-  return sizes_.empty() ? examples : *std::ranges::lower_bound(sizes_, examples);
-}
-
 std::int64_t JoinedBatch::firstOfTwo(std::int64_t examples) const {
   const auto one = sizeFor(examples);
   if (!twoPieces_ || one == examples) return 0;

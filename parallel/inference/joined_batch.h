@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -47,7 +48,9 @@ class JoinedBatch {
 
   void copyRows(std::vector<NamedTensor> Batch::*tensors, std::span<const Part> parts);
   /// The number of rows with padding.
-  std::int64_t sizeFor(std::int64_t examples) const;
+  std::int64_t sizeFor(std::int64_t examples) const {
+    return sizes_.empty() ? examples : *std::ranges::lower_bound(sizes_, examples);
+  }
   /// The size of the first of two pieces; 0 if one piece is better.
   std::int64_t firstOfTwo(std::int64_t examples) const;
   /// Makes the pieces.

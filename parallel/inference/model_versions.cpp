@@ -1,7 +1,5 @@
 #include "muster/parallel/inference/model_versions.h"
 
-#include <vector>
-
 #include "muster/parallel/runtime/replica_check.h"
 
 namespace muster {
@@ -45,10 +43,6 @@ std::int64_t ModelVersions::publish(Model& model) {
   const Lock lock(mutex_);
   current_ = next;
   return next->number;
-}
-
-std::int64_t ModelVersions::latest() const {
-  return current()->number;
 }
 
 void ModelVersions::bring(Model& replica, std::int64_t& version) const {

@@ -19,7 +19,7 @@ class ModelVersions {
   std::shared_ptr<const Model> model() const;
   /// @return the number of the new version. @throws InvalidArgument naming the block that differs.
   std::int64_t publish(Model& model);
-  std::int64_t latest() const;
+  std::int64_t latest() const { return current()->number; }
   /// Copies the latest version into a replica, unless the replica has it.
   /// @param version  the replica's; 0 if it holds no complete version.
   void bring(Model& replica, std::int64_t& version) const;

@@ -11,7 +11,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kControl = 0;                 // the channel of notices
 constexpr std::size_t kProblemLength = 64;  // recorded even if memory has run out
 constexpr std::size_t kOpen = 256;          // messages that may be open at a time without an allocation
 
@@ -97,10 +96,6 @@ bool NodeConnection::poll() {
     }
   }
   return calls;
-}
-
-void NodeConnection::listenTo(int node) {
-  post(nullptr, {NodeMessage::Way::Receive, node, kControl, mailbox(node).in.bytes()});
 }
 
 /// Does nothing if the previous notice to the node is still in transfer.

@@ -72,7 +72,11 @@ class NodeConnection {
   };
   Mailbox& mailbox(int node) { return mailboxes_[static_cast<std::size_t>(node)]; }
   void post(NodeCall* call, const NodeMessage& message);
-  void listenTo(int node);
+  static constexpr int kControl = 0;  // the channel of notices
+
+  void listenTo(int node) {
+    post(nullptr, {NodeMessage::Way::Receive, node, kControl, mailbox(node).in.bytes()});
+  }
   void notify(int node, NodeNotice::Kind kind, int culprit = 0);
   bool sentLast(int node, NodeNotice::Kind kind, int culprit = 0);
   void hear(int node);

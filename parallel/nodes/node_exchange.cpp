@@ -104,27 +104,10 @@ std::unique_ptr<MergeUndo> NodeExchange::makeUndo(MergeUndo::Options options) {
   return Exchange::makeUndo(options);
 }
 
-Context& NodeExchange::opsContext(int participant, Context& own) {
-  return mirrors_ ? mirrors_->context(indexOf(participant)) : own;
-}
-
-void NodeExchange::arrive(int participant, Context& context) {
-  if (mirrors_) mirrors_->arrive(indexOf(participant), context);
-}
-
-void NodeExchange::enqueueAfter(int participant, Context& context) {
-  if (mirrors_) mirrors_->enqueueAfter(indexOf(participant), context);
-}
-
 void NodeExchange::begin(int participant) {
   if (mirrors_) mirrors_->begin(indexOf(participant));
   Part& mine = partAt(participant);
   if (mine.flight) mine.landing = mine.flight->launches();  // this round launches once all have begun
-}
-
-void NodeExchange::abort() noexcept {
-  link_.fail();
-  sums_.abort();
 }
 
 void NodeExchange::merge(int participant, const SharedBlock& block, std::span<const double> weights,

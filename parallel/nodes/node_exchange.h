@@ -39,11 +39,20 @@ class NodeExchange final : public Exchange {
   std::string describe() const override { return describe(link_, mirrors_ != nullptr); }
   static std::string describe(const NodeLink& link, bool mirrored);
   std::unique_ptr<MergeUndo> makeUndo(MergeUndo::Options options) override;
-  Context& opsContext(int participant, Context& own) override;
-  void arrive(int participant, Context& context) override;
+  Context& opsContext(int participant, Context& own) override {
+    return mirrors_ ? mirrors_->context(indexOf(participant)) : own;
+  }
+  void arrive(int participant, Context& context) override {
+    if (mirrors_) mirrors_->arrive(indexOf(participant), context);
+  }
   void begin(int participant) override;
-  void enqueueAfter(int participant, Context& context) override;
-  void abort() noexcept override;
+  void enqueueAfter(int participant, Context& context) override {
+    if (mirrors_) mirrors_->enqueueAfter(indexOf(participant), context);
+  }
+  void abort() noexcept override {
+    link_.fail();
+    sums_.abort();
+  }
   void restart() override;
   /// Also for what flies, and for calls that an exception has left open.
   void wait() override;

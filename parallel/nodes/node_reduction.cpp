@@ -42,10 +42,6 @@ bool NodeReduction::contributes(const NodeMean& mean, int node) const {
   return false;
 }
 
-DType NodeReduction::typeSent(const NodeMean& mean) const {
-  return local_ > 1 ? DType::Float64 : mean.tensors[worker(link_.node(), 0)].dtype();
-}
-
 void NodeReduction::run(const NodeMean& mean, Slice own, Context& context) {
   total_ = std::accumulate(mean.weights.begin(), mean.weights.end(), 0.0);
   context_ = &context;

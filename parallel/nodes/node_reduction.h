@@ -49,7 +49,9 @@ class NodeReduction {
   std::size_t worker(int node, int local) const {
     return static_cast<std::size_t>(local * link_.nodes() + node);
   }
-  DType typeSent(const NodeMean& mean) const;
+  DType typeSent(const NodeMean& mean) const {
+    return local_ > 1 ? DType::Float64 : mean.tensors[worker(link_.node(), 0)].dtype();
+  }
 
   NodeLink& link_;
   const int local_, channel_;

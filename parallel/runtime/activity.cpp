@@ -26,10 +26,6 @@ bool Activity::busy() const {
   }
 }
 
-std::chrono::nanoseconds Activity::elapsed() const {
-  return now_() - Clock::time_point(Clock::duration(since_.load()));
-}
-
 std::string Activity::describe() const {
   constexpr std::string_view words[] = {"",
                                         "making or filling its replica",

@@ -36,7 +36,9 @@ class Activity {
   Kind kind() const { return kind_; }
   /// Whether the thread is working rather than waiting for another thread.
   bool busy() const;
-  std::chrono::nanoseconds elapsed() const;
+  std::chrono::nanoseconds elapsed() const {
+    return now_() - Clock::time_point(Clock::duration(since_.load()));
+  }
   /// As in "computing (batch 57) for 12 s", with batches counted from 1; "" when idle.
   std::string describe() const;
 

@@ -6,21 +6,13 @@
 namespace muster {
 
 PeerSums::PeerSums(int workers, int together)
-    : together_(static_cast<std::size_t>(together)),
+    : workers_(workers),
+      together_(static_cast<std::size_t>(together)),
       slots_(static_cast<std::size_t>(workers)),
       participants_(workers) {}
 
 void PeerSums::begin(int participants) {
   const Lock lock(mutex_);
-  restart(participants);
-}
-
-void PeerSums::beginAll() {
-  const Lock lock(mutex_);
-  restart(static_cast<int>(slots_.size()));
-}
-
-void PeerSums::restart(int participants) {
   for (std::size_t w = 0; w < slots_.size(); ++w)
     slots_[w] = {.takesPart = w < static_cast<std::size_t>(participants)};
   participants_ = participants;

@@ -30,7 +30,7 @@ class PeerSums {
   /// From now on the first `participants` workers take part, also after an abort. Call it while no worker is
   /// in `sum`.
   void begin(int participants);
-  void beginAll();
+  void beginAll() { begin(workers_); }
   /// The worker has no more steps until the next `begin`: the others do not wait for it.
   void leave(int worker);
   /// Wakes all waiting workers; until the next `begin` all calls of `sum` fail.
@@ -46,12 +46,12 @@ class PeerSums {
     bool takesPart = true, arrived = false;
     std::span<double> values = {};
   };
-  void restart(int participants) MUSTER_REQUIRES(mutex_);
   /// Adds the values and lets all workers continue.
   void complete() MUSTER_REQUIRES(mutex_);
 
   Mutex mutex_;
   std::condition_variable changed_;
+  const int workers_;
   const std::size_t together_;
   std::vector<Slot> slots_ MUSTER_GUARDED_BY(mutex_);  // [worker]
   std::vector<double> total_ MUSTER_GUARDED_BY(mutex_), ofNeighbours_ MUSTER_GUARDED_BY(mutex_);

@@ -149,10 +149,6 @@ void Period::fields(Fields& f) {
   });
 }
 
-bool Period::inFirstPart(const TrainingProgress& now) const {
-  return now.iteration < until || now.epoch < untilEpoch;
-}
-
 std::int64_t Period::at(const TrainingProgress& now) const {
   if (inFirstPart(now)) {
     const auto left = until - now.iteration;  // a round does not go beyond the first part

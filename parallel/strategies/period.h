@@ -69,7 +69,9 @@ struct Period {
   /// As in "every 3 iterations".
   std::string describe() const;
   /// Whether `first` still applies.
-  bool inFirstPart(const TrainingProgress& now) const;
+  bool inFirstPart(const TrainingProgress& now) const {
+    return now.iteration < until || now.epoch < untilEpoch;
+  }
   /// Visits `every`, and the others inside "period".
   void fields(Fields& f);
 };

@@ -20,10 +20,6 @@ void ArrivalGate::abortNow() {
   wakeAll();
 }
 
-void ArrivalGate::wakeAll() {
-  for (auto& changed : changed_) changed.notify_one();
-}
-
 bool ArrivalGate::complete() const {
   if (over_) return false;
   const auto next = next_();

@@ -73,7 +73,9 @@ class ArrivalGate {
   enum class State { Running, Arrived, Landed, Ended };
 
   void abortNow() MUSTER_REQUIRES(mutex_);
-  void wakeAll() MUSTER_REQUIRES(mutex_);
+  void wakeAll() {
+    for (auto& changed : changed_) changed.notify_one();
+  }
   bool complete() const MUSTER_REQUIRES(mutex_);
   void release(std::span<const Arrival> landed) MUSTER_REQUIRES(mutex_);
   /// Sets `over_` if a worker of the next landing has ended, since that landing is then impossible.

@@ -104,10 +104,6 @@ int ArrivalOrder::nextRunning(Done done) const {
   return next;
 }
 
-double ArrivalOrder::clock(std::size_t worker, std::int64_t done) const {
-  return members_[worker].begun + static_cast<double>(done) / plan().speeds[worker];
-}
-
 std::int64_t ArrivalOrder::begunIterations(std::size_t worker) const {
   const std::int64_t all = members_[worker].iterations;
   if (!members_[worker].running) return all;

@@ -70,7 +70,9 @@ class ArrivalOrder {
   /// Lands the workers that have arrived, if that comes before the event of worker `next` at `time`.
   /// @return whether they landed.
   bool landsBefore(int next, double time);
-  double clock(std::size_t worker, std::int64_t done) const;
+  double clock(std::size_t worker, std::int64_t done) const {
+    return members_[worker].begun + static_cast<double>(done) / plan().speeds[worker];
+  }
   /// Iterations of a worker that begin before `now_`.
   std::int64_t begunIterations(std::size_t worker) const;
   bool mayGoOn(const Member& member) const { return member.arrived - slowest_ <= plan().staleness; }

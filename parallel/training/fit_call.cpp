@@ -91,11 +91,6 @@ void FitCall::run(DataSetIterator& data, std::int64_t epochs, Batch* first) {
   run_.failure.rethrow();
 }
 
-/// After the listeners' start, where one may set the learning rate's factor. @return false if it failed.
-bool FitCall::begin(std::int64_t epochs) {
-  return attempt([] { return "the first round could not be planned"; }, [&] { run_.rounds.begin(epochs); });
-}
-
 /// Calls the listeners that were not called in an earlier part.
 bool FitCall::tellStart(const DataSetIterator& data, std::int64_t epochs) {
   const Model& model = setting_.model;

@@ -41,7 +41,10 @@ class FitCall {
 
  private:
   void train(DataSetIterator& data, std::int64_t epochs, Batch* first);
-  bool begin(std::int64_t epochs);
+  /// After the listeners' start, where one may set the learning rate's factor. @return false if it failed.
+  bool begin(std::int64_t epochs) {
+    return attempt([] { return "the first round could not be planned"; }, [&] { run_.rounds.begin(epochs); });
+  }
   bool tellStart(const DataSetIterator& data, std::int64_t epochs);
   void tellEnd();
   void endTogether();

@@ -71,10 +71,6 @@ void MergeShares::keepLast(double largest, bool alone) {
   mergeKept_ = undo_->everyMerge() || mayOverflow;
 }
 
-void MergeShares::begin() {
-  for (Share& share : shares_) share.penalty.reset();
-}
-
 std::chrono::nanoseconds MergeShares::time() const {
   return std::ranges::max(shares_, {}, &Share::merging).merging;
 }

@@ -69,7 +69,9 @@ class MergeShares {
   /// @param largest  magnitude in the replicas. @param alone  workers arrive one at a time.
   void keepLast(double largest, bool alone);
   /// A round's end was decided.
-  void begin();
+  void begin() {
+    for (Share& share : shares_) share.penalty.reset();
+  }
 
   // Of the last merge, while no worker is in one.
 

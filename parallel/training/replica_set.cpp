@@ -1,8 +1,5 @@
 #include "muster/parallel/training/replica_set.h"
 
-#include <algorithm>
-#include <new>
-
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/optim/finite_gradient.h"
@@ -77,10 +74,6 @@ void ReplicaSet::make() {
                               .mayOverflow = traits_.extrapolates});
   exchange_ = std::move(exchange);
   filling_.emplace(model_, *exchange_, place_, traits_, workers_);
-}
-
-std::string ReplicaSet::merging() const {
-  return exchange_ ? exchange_->describe() : choice_.describe();
 }
 
 bool ReplicaSet::begin(Strategy& strategy, const Resumption& resumed) {

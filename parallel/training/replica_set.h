@@ -45,7 +45,7 @@ class ReplicaSet {
 
   /// How replicas on GPUs or nodes are merged, as text; before they are made, the transport that is tried
   /// first; "" on the CPUs of one node.
-  std::string merging() const;
+  std::string merging() const { return exchange_ ? exchange_->describe() : choice_.describe(); }
 
   /// Whether workers are on GPUs, with mirrors of their replicas in host memory.
   bool mirrored() const { return choice_.mirrored(); }

@@ -45,10 +45,6 @@ void ReplicaSteps::train(Batch& batch) {
     namingValues(batch, [&] { finish(); });
 }
 
-void ReplicaSteps::stampUpdate(BatchStamp& stamp) {
-  if (updates_ != nullptr) stamp.update = static_cast<std::int64_t>(++updates_->count);
-}
-
 StepScore ReplicaSteps::awaitScore(const Step& step) {
   const Phase computing(thread_.activity(), Activity::Kind::Computing, times_.own.computing,
                         step.stamp.sequence);

@@ -62,7 +62,9 @@ class ReplicaSteps {
   };
   bool computesGradients() const { return shares_->localWork() == LocalWork::Gradient; }
   /// Counts an update, if the worker counts its own.
-  void stampUpdate(BatchStamp& stamp);
+  void stampUpdate(BatchStamp& stamp) {
+    if (updates_ != nullptr) stamp.update = static_cast<std::int64_t>(++updates_->count);
+  }
   /// Waits for the score of a step. @throws NonFiniteScore, or InvalidArgument for an impossible weight.
   StepScore awaitScore(const Step& step);
   /// Counts a step in the contribution, without its score.

@@ -18,10 +18,6 @@ void WorkerBatches::begin(FitRun& run, int local, Activity& activity, TimeSheet&
   trained_.begin(run.queues.free(), run.rounds.start().arrivals ? 1 : run.queues.group());
 }
 
-std::optional<Batch*> WorkerBatches::next() {
-  return run_->numbered ? readByNumber() : dealt();
-}
-
 std::optional<Batch*> WorkerBatches::dealt() {
   if (const auto batch = run_->queues.of(local_).tryPop()) return batch;
   if (!trained_.giveBack()) return std::nullopt;  // the reader may be waiting for these batches

@@ -15,7 +15,7 @@ class WorkerBatches {
   void begin(FitRun& run, int local, Activity& activity, TimeSheet& times);
   /// The next batch, for which it waits. @return null at the end of the epoch; nothing if the run was
   /// aborted.
-  std::optional<Batch*> next();
+  std::optional<Batch*> next() { return run_->numbered ? readByNumber() : dealt(); }
   /// The batch is no longer needed. @return false if the run was aborted.
   bool done(Batch* batch) { return run_->numbered || trained_.add(batch); }
   /// After a stop: returns the worker's batches, so that a reader that waits for one does not hang.
