@@ -76,24 +76,20 @@ Evaluation evaluate(Model& model, DataSetIterator& data) {
   return evaluateTask(model, data, Task::Classification).classification();
 }
 
-Evaluation Network::evaluate(DataSetIterator& data) {
-  return muster::evaluate(*this, data);
+Evaluation Evaluated::evaluate(DataSetIterator& data) {
+  return evaluateTask(data, Task::Classification).classification();
 }
 
-RegressionEvaluation Network::evaluateRegression(DataSetIterator& data) {
+RegressionEvaluation Evaluated::evaluateRegression(DataSetIterator& data) {
   return evaluateTask(data, Task::Regression).regression();
 }
 
-BinaryEvaluation Network::evaluateBinary(DataSetIterator& data) {
+BinaryEvaluation Evaluated::evaluateBinary(DataSetIterator& data) {
   return evaluateTask(data, Task::Labels).labels();
 }
 
 AnyEvaluation Network::evaluateTask(DataSetIterator& data, std::optional<Task> task) {
   return muster::evaluateTask(*this, data, task);
-}
-
-Evaluation Trainer::evaluate(DataSetIterator& data) {
-  return evaluateTask(data, Task::Classification).classification();
 }
 
 AnyEvaluation Trainer::evaluateTask(DataSetIterator& data, std::optional<Task> task) {

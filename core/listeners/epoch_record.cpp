@@ -30,15 +30,6 @@ bool isCount(double number, std::int64_t most) {
   return number >= 0 && number <= static_cast<double>(most) && std::trunc(number) == number;
 }
 
-void keep(Model& model, std::string_view name, const std::vector<double>& numbers) {
-  auto& state = model.listenerState();
-  const auto known = std::ranges::find(state, name, &NamedValues::name);
-  if (known != state.end())
-    known->values = numbersAs<double>(numbers);
-  else
-    state.push_back({std::string(name), numbersAs<double>(numbers)});
-}
-
 void forget(Model& model) {
   std::erase_if(model.listenerState(),
                 [](const NamedValues& one) { return one.name == kScores || one.name == kTests; });
@@ -75,7 +66,7 @@ void EpochRecord::onEpochEnd(const EpochEvent& event) {
   scores_.push_back(event.score);
   std::vector<double> numbers{static_cast<double>(firstEpoch_)};
   numbers.insert(numbers.end(), scores_.begin(), scores_.end());
-  keep(event.trainer.model(), kScores, numbers);
+  putValues(event.trainer.model().listenerState(), kScores, numbersAs<double>(numbers));
   readTests(event.trainer.model());
 }
 
@@ -90,7 +81,7 @@ void EpochRecord::readTests(Model& model) {
   std::vector<double> numbers;
   for (const auto& [epoch, iteration, value] : tests_)
     numbers.insert(numbers.end(), {static_cast<double>(epoch), static_cast<double>(iteration), value});
-  keep(model, kTests, numbers);
+  putValues(model.listenerState(), kTests, numbersAs<double>(numbers));
 }
 
 void EpochRecord::write(JsonWriter& json, Task task, std::string_view data) const {

@@ -105,13 +105,7 @@ void ReduceOnPlateau::resume(Model& model) {
 
 void ReduceOnPlateau::remember(Model& model) const {
   const std::array numbers{now_.factor, now_.best, now_.without, now_.any};
-  auto& all = model.listenerState();
-  const auto known = std::ranges::find(all, name_, &NamedValues::name);
-  const Tensor values = numbersAs(std::span<const double>(numbers));
-  if (known != all.end())
-    known->values = values;
-  else
-    all.push_back({name_, values});
+  putValues(model.listenerState(), name_, numbersAs(std::span<const double>(numbers)));
 }
 
 }  // namespace muster

@@ -10,15 +10,12 @@
 
 #include "muster/core/data/batch.h"
 #include "muster/core/device/device.h"
+#include "muster/core/nn/evaluated.h"
 #include "muster/core/nn/training_state.h"
 
 namespace muster {
 
-class DataSetIterator;
-class AnyEvaluation;
-class Evaluation;
 class Model;
-enum class Task;
 
 /// A worker's time since `fit()` began, and its work.
 struct WorkerTimes {
@@ -33,9 +30,8 @@ struct WorkerTimes {
 };
 
 /// The object that trains: a Model by itself, or a ParallelWrapper.
-class Trainer {
+class Trainer : public Evaluated {
  public:
-  virtual ~Trainer() = default;
   /// The user's model: in a call of a merged listener it holds the merged state, elsewhere the state last
   /// asked for. Do not change it: a ParallelWrapper trains its replicas, so changes before onFitEnd are
   /// lost. A ParallelWrapper copies the merged state into it in this call, not before: a listener that keeps
@@ -53,9 +49,7 @@ class Trainer {
   /// `fit()`. @throws as ParallelWrapper::evaluate, or as core/eval's `evaluate` if a Model trains by itself.
   /// Source: core/eval.
   /// @throws InvalidArgument for the iterator that the training reads, which would miss batches.
-  virtual AnyEvaluation evaluateTask(DataSetIterator& data, std::optional<Task> task = {});
-  /// Evaluates it as a classifier.
-  Evaluation evaluate(DataSetIterator& data);
+  AnyEvaluation evaluateTask(DataSetIterator& data, std::optional<Task> task = {}) override;
   /// The iterator that the training reads; null before and after it.
   virtual const DataSetIterator* trainingData() const { return nullptr; }
   /// Ends `fit()` soon: each worker finishes its step, and the steps are merged. Thread-safe; listeners may

@@ -14,18 +14,18 @@
 #include <vector>
 
 #include "muster/core/data/data_set_iterator.h"
+#include "muster/core/nn/attached_state.h"
 #include "muster/core/nn/listener.h"
+#include "muster/core/nn/predictor.h"
 #include "muster/core/nn/step_ticket.h"
-#include "muster/core/nn/task.h"
-#include "muster/core/nn/training_state.h"
+#include "muster/core/nn/training_counters.h"
 #include "muster/core/optim/optimizer.h"
 
 namespace muster {
 
 namespace detail {
-class KeptStatistics;
+class GuardedStep;
 }
-struct InputDescription;
 
 /// How to run a network forward by hand, without a loss.
 struct ForwardPass {
@@ -39,12 +39,12 @@ struct ForwardPass {
 /// `gradient` and `blocks` (and `forward` and `backward` for DataParallel); the rest has defaults. A model
 /// that updates itself implements both `update` and `updaterState`, and never has an Optimizer. Use a model
 /// from one thread at a time.
-class Model {
+class Model : public Predictor, public TrainingCounters, public AttachedState {
  public:
   /// @param options  how it is trained.
   /// @param context  where it computes; must outlive it. nullptr: its own CPU context with one thread.
   explicit Model(TrainingOptions options = {}, Context* context = nullptr);
-  virtual ~Model();
+  ~Model() override;
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
@@ -60,11 +60,11 @@ class Model {
   virtual std::span<StateBlock> blocks() = 0;
 
   /// Infers open shapes and parameters from a first batch. Called before `replicate`.
-  virtual void prepare(const Batch& first);
+  virtual void prepare(const Batch& /*first*/) {}
   /// Called at the start of each `fit`, of the model or of a ParallelWrapper, before `prepare`: may read the
   /// data set once, to learn from it what is not trained. Every node of a training reads the same data set.
   /// The iterator is reset afterwards. Default: does nothing.
-  virtual void fitBeforeTraining(DataSetIterator& data);
+  virtual void fitBeforeTraining(DataSetIterator& /*data*/) {}
   /// Applies the gradient block to the parameters. @return the regularisation penalty before the update.
   virtual double update(const BatchStamp& stamp);
   /// float64 [1] on the model's device: 1 if the last enqueued step changed nothing because its loss or
@@ -76,35 +76,18 @@ class Model {
   virtual bool refusesNonFinite() const { return false; }
   /// The state of `update` between steps: blocks of kind UpdaterState, which are merged and copied like the
   /// others. Default: the optimizer's.
-  virtual std::span<StateBlock> updaterState();
+  virtual std::span<StateBlock> updaterState() { return optimizer().state(); }
   /// `gradient` and `update`; the score includes the penalty. If it computes at once (on the CPU), it throws
   /// NonFiniteScore before the update, also if statistics are not finite; if it only enqueues, the caller
   /// that reads the score must check it (`requireFinite`); a network's parameters do not change then, either.
   /// Statistics are restored after an exception.
   virtual StepTicket step(const Batch& batch);
-  /// The predictions for the batch's features: `out` is resized, on the CPU.
-  /// @throws InvalidArgument if a model does not implement it.
-  virtual void output(const Batch& batch, Tensor& out);
-  /// As `output`. @return the batch's mean loss and its normaliser, as `score`, from the same pass; nothing
-  /// if the model does not compute it, or if it is the cross-entropy that Evaluation::loss computes from the
-  /// predictions. Default: nothing.
-  virtual std::optional<StepScore> outputAndLoss(const Batch& batch, Tensor& out);
-  /// What `output` predicts, which decides how the model is evaluated. Default: classes.
-  virtual Task task() const { return Task::Classification; }
-  /// The name of the labels and the mask that `output` is compared with. Default: empty, the first labels,
-  /// and the first mask that is not called "features".
-  virtual std::string_view outputName() const;
-  /// What the model knows of its data: evaluations name classes and give errors in a target's own units by
-  /// it, and refuse data that mean something else. Default: empty, nothing is known.
-  virtual const InputDescription& inputDescription() const;
   /// What the model computes, as text: its layers with their settings, the seed of its random streams. Nodes
   /// that train together must have the same text. Default: empty.
   virtual std::string configurationText() const { return {}; }
-  /// The mean loss of a batch, without training and without penalty. Default as `output`.
-  virtual double score(const Batch& batch);
 
   /// Runs the network on `input` without a loss and keeps what `backward` needs. `output` is resized, on the
-  /// CPU. Default as the function above.
+  /// CPU. Default as `output`.
   virtual void forward(const Tensor& input, Tensor& output, const ForwardPass& pass);
   /// As above, in training; each call is the next pass, numbered from 0 over the life of this object.
   void forward(const Tensor& input, Tensor& output);
@@ -125,26 +108,6 @@ class Model {
   /// @throws InvalidArgument naming the block that differs.
   void copyStateFrom(Model& other, bool withUpdaterState = true);
 
-  /// The state of a ParallelWrapper's strategy (outer momentum, residuals), as of the last merge. It is saved
-  /// and loaded with the model, and the next wrapper with such a strategy continues from it. `fit` and `init`
-  /// clear it.
-  std::vector<NamedValues>& strategyState() { return strategyState_; }
-
-  /// State that listeners keep with the model, such as MergedModelAverage's: on the CPU or on the model's
-  /// device. It is saved, loaded and copied with the model; `init` clears it.
-  std::vector<NamedValues>& listenerState() { return listenerState_; }
-
-  /// What a checkpoint holds in addition (TrainingState), filled by loading one. The next `fit`, of the model
-  /// or of a wrapper, continues from it, and clears it once it has trained; `init` clears it, too.
-  TrainingState& trainingState() { return trainingState_; }
-
-  /// The file that holds the model's state, for messages, and for a CheckpointListener, which takes a trained
-  /// model for a continuation of that file's training (`setLoadedFrom({})`: it is none); empty: none, or the
-  /// model was changed since. `load` and `loadState` set it, and `copyStateFrom` takes it over with the
-  /// updater's state; `init`, `loadWeights`, training and a copy of the parameters alone clear it.
-  const std::filesystem::path& loadedFrom() const { return loadedFrom_; }
-  void setLoadedFrom(std::filesystem::path file) noexcept { loadedFrom_ = std::move(file); }
-
   const TrainingOptions& trainingOptions() const { return options_; }
   /// Created at the first call. @throws InvalidArgument while the model has no parameters.
   Optimizer& optimizer();
@@ -160,37 +123,26 @@ class Model {
   /// The updater's schedule times the factor, which it follows.
   Schedule learningRate() const;
 
-  /// Iterations (rounds) and epochs finished over all `fit()` calls. Schedules read them; files store them.
-  std::int64_t iteration() const;
-  std::int64_t epoch() const;
-  /// A smaller iteration than before leaves `updates` as it was.
-  void setCounters(std::int64_t iteration, std::int64_t epoch);
-  /// Updates that the updater has made since its state was zero: Adam corrects its moments by this number.
-  /// Normally `iteration`, and counts on with it; smaller if a strategy has reset the state
-  /// (UpdaterState::Reset). Files store it.
-  std::int64_t updates() const;
-  /// Sets it for the state as it is now; 0 for a state that was set to zero.
-  void setUpdates(std::int64_t count);
-  /// The number of the update of this step, from 1: the stamp's, or `updates` counted to its iteration.
-  std::int64_t updatesAt(const BatchStamp& stamp) const;
-
   /// Trains on the calling thread: for each epoch resets the iterator and takes a step for each batch. After
   /// a checkpoint was loaded, it continues there; the rest of an epoch is the first of the `epochs`.
   /// @throws InvalidArgument for epochs < 0, or if another training reads the iterator; FileError for a
   ///         checkpoint with impossible numbers; NonFiniteScore naming the batch; whatever the iterator or a
   ///         listener throws.
-  void fit(DataSetIterator& data, std::int64_t epochs = 1);
+  void fit(DataSetIterator& data, std::int64_t epochs = 1) { fit(data, epochs, {}); }
   /// As above, and ends like `stopFit` once `stop` is requested, also if it was requested before the call.
   void fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop);
   /// Trains until the model has finished `epochs` epochs over all its calls: `fit(data, epochs - epoch())`.
   /// If it has, a log line says that nothing is left. So a program that is started again with a larger total
   /// continues, and with a smaller one ends at once.
-  void fitUntil(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop = {});
+  void fitUntil(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop = {}) {
+    fit(data, epochsUntil(epochs), stop);
+  }
   /// Epochs that are left until the model has finished `epochs`; 0, and a log line, if none is.
   std::int64_t epochsUntil(std::int64_t epochs) const;
   void setListeners(Listeners listeners) { listeners_ = std::move(listeners); }
   /// Ends `fit()` after the step in progress. Thread-safe; no effect outside `fit()`.
-  void stopFit();
+  void stopFit() { stopRequested_ = true; }
+  using Predictor::score;
   /// The score of the last step of `fit`; after a wrapper's `fit`, the mean since its last merge.
   double score() const { return lastScore_; }
   void setScore(double score) { lastScore_ = score; }
@@ -205,12 +157,7 @@ class Model {
   std::unique_ptr<Context> ownContext_;
   Context* context_;
   std::unique_ptr<Optimizer> optimizer_;  // created at the first call
-  std::unique_ptr<detail::KeptStatistics> statistics_;
-  StateBlock counters_;
-  std::vector<NamedValues> strategyState_;
-  std::vector<NamedValues> listenerState_;
-  TrainingState trainingState_;
-  std::filesystem::path loadedFrom_;
+  std::unique_ptr<detail::GuardedStep> step_;
   Listeners listeners_;
   std::atomic<bool> stopRequested_{false};
   double lastScore_ = 0;

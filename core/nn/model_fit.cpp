@@ -224,10 +224,6 @@ class Fit final : public Trainer {
 
 }  // namespace
 
-void Model::fit(DataSetIterator& data, std::int64_t epochs) {
-  fit(data, epochs, {});
-}
-
 void Model::fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop) try {
   require(epochs >= 0, "fit: epochs cannot be negative, got {}", epochs);
   const TrainingUse use(*this);
@@ -235,14 +231,10 @@ void Model::fit(DataSetIterator& data, std::int64_t epochs, const std::stop_toke
   const std::stop_callback stopWhenAsked(stop, [this] { stopRequested_ = true; });
   const TrainingReads reads(data);
   const ArithmeticScope arithmetic(context_->threads());
-  strategyState_.clear();
+  strategyState().clear();
   Fit(*this, data, detail::withProgress(listeners_), stopRequested_).run(epochs);
 } catch (const std::bad_alloc&) {
   throw kShortage;
-}
-
-void Model::fitUntil(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop) {
-  fit(data, epochsUntil(epochs), stop);
 }
 
 std::int64_t Model::epochsUntil(std::int64_t epochs) const {

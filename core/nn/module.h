@@ -56,7 +56,7 @@ struct LossHead {
   Loss loss = Loss::NegativeLogLikelihood;
   Activation activation = Activation::Softmax;
   LossMean mean = LossMean::Rows;
-  double weight = 1;  ///< factor of the loss
+  double weight = 1;                     ///< factor of the loss
   double delta = 1, labelSmoothing = 0;  ///< see LossRule
   /// If set, the loss instead of `loss`, which then says what kind of labels it takes.
   std::shared_ptr<const OwnLoss> own = {};

@@ -62,8 +62,8 @@ class VertexProgram {
   /// The gradient of each input is the gradient of the output, as `backwardAll` leaves it in `gradY`: the
   /// network passes it on, and `gradX` is empty.
   virtual bool passesGradient() const { return false; }
-  /// Whether the backward pass may write `gradX` over `gradY`. Asked only if the program has one input, of the
-  /// output's layout.
+  /// Whether the backward pass may write `gradX` over `gradY`. Asked only if the program has one input, of
+  /// the output's layout.
   virtual bool gradientInPlace() const { return false; }
   virtual BackwardReads backwardReads() const { return {}; }
   /// Whether the backward pass uses `Context::onSideStream`. The network then keeps the inputs and the output

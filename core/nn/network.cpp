@@ -1,9 +1,12 @@
+#include "muster/core/nn/network.h"
+
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/data/output_names.h"
 #include "muster/core/nn/compile/network_state.h"
 #include "muster/core/nn/step/network_batch.h"
 #include "muster/core/nn/step/network_impl.h"
+#include "muster/core/nn/step/network_loss.h"
 
 namespace muster {
 namespace {
@@ -27,23 +30,11 @@ Network::Impl::Impl(Network& network, std::uint64_t networkSeed)
     : context(network.context()),
       seed(networkSeed),
       enqueuesSteps(!context.device().isCpu()),
+      normalisation(plan, context),
       steps(network, seed, plan, programs),
-      copies(context) {}
-
-const Batch& Network::Impl::there(const Batch& batch) {
-  if (!context.device().isCpu()) return steps.fetch(batch);
-  if (!batch.namesRows()) return batch;
-  batch.gatherInto(gathered_);
-  return gathered_;
-}
-
-detail::NetworkProgram& Network::Impl::run(const Batch& batch, bool training) {
-  findFeatures(plan, batch, features_);
-  requireFitted();
-  auto& program = *programs.get(plan, detail::sizeOf(plan, features_), training, context).program;
-  program.forward(features_, detail::infoOf(batch, seed, training));
-  return program;
-}
+      copies(context),
+      passes(seed, plan, normalisation, steps, programs, copies, context),
+      manual(seed, plan, programs, copies, context) {}
 
 Network::Network(const TrainingOptions& options, std::uint64_t seed, Context* context)
     : Model(options, context), impl_(std::make_unique<Impl>(*this, seed)) {}
@@ -52,9 +43,7 @@ Network::~Network() = default;
 
 void Network::init() {
   requireNotTrainedElsewhere("init");
-  for (const auto& input : inputs())
-    require(!input.shape.empty(),
-            "network: init() needs an inputShape for {}; without it the first batch decides", input.name);
+  requireInputShapes();
   if (!initialized()) {
     detail::NetworkPlan plan = layOut();
     requireFits(impl_->description, plan);
@@ -62,14 +51,11 @@ void Network::init() {
         detail::makeBlocks(plan, context().device(), trainingOptions().updater.stateNames().size());
     impl_->plan = std::move(plan);
   }
-  impl_->forgetNormalisation();
+  impl_->normalisation.forget();
   context().synchronize();
   detail::drawValues(impl_->plan, impl_->seed);
   for (auto& state : optimizer().state()) setZero(state.values, context());
-  strategyState().clear();
-  listenerState().clear();
-  trainingState().clear();
-  setLoadedFrom({});
+  clearAttached();
   setCounters(0, 0);
   setUpdates(0);
 }
@@ -80,30 +66,8 @@ bool Network::initialized() const {
 
 void Network::prepare(const Batch& first) {
   if (initialized()) return;
-  if (first.namesRows()) {
-    Batch gathered;
-    first.gatherInto(gathered);
-    return prepare(gathered);
-  }
-  std::vector<Shape> shapes, openShapes;
-  const auto open = inputs();
-  for (const auto& input : open) {
-    openShapes.push_back(input.shape);
-    shapes.push_back(input.shape);
-    if (!input.shape.empty()) continue;
-    const Tensor& value = detail::tensorFor(first.features, "features", input.name, open.size() == 1);
-    require(value.shape().rank() > 1,
-            "network: the first batch gives the shape of {}, and has to be [N, ...], got {}", input.name,
-            value.toString());
-    require(value.shape()[0] > 0,
-            "network: the first batch has no examples to take the shape of {} from, it is {}", input.name,
-            value.toString());
-    shapes.back() = value.shape().dropFirst();
-    require(shapes.back().elements() > 0,
-            "network: the first batch gives the shape of {}, but its examples are empty: {}", input.name,
-            value.toString());
-  }
-  setInputShapes(shapes);
+  const std::vector<Shape> openShapes = inputShapes();
+  setInputShapes(detail::shapesFrom(inputs(), first));
   try {
     init();
   } catch (...) {  // forget shapes that do not fit: the next batch may have other shapes
@@ -142,6 +106,19 @@ std::unique_ptr<Model> Network::replicate(Context& context) const {
 
 std::span<StateBlock> Network::blocks() {
   return impl_->blocks;
+}
+
+std::string_view Network::outputName() const {
+  const auto& outputs = impl_->plan.outputs;
+  return outputs.size() > 1 ? std::string_view(outputs.front().name) : std::string_view();
+}
+
+Task Network::task() const {
+  return detail::taskOf(impl_->plan);
+}
+
+Batch Network::exampleFeatures() const {
+  return detail::exampleFor(impl_->plan);
 }
 
 }  // namespace muster

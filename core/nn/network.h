@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "muster/core/data/input_description.h"
+#include "muster/core/nn/described_network.h"
+#include "muster/core/nn/evaluated.h"
 #include "muster/core/nn/known_features.h"
 #include "muster/core/nn/layer.h"
 #include "muster/core/nn/layers.h"
@@ -15,17 +17,9 @@
 
 namespace muster {
 
-class AnyEvaluation;
-class BinaryEvaluation;
-class Evaluation;
-class RegressionEvaluation;
-
 namespace detail {
-struct NetworkInput;
-struct NetworkOutline;
-struct NetworkPlan;
 struct NetworkProbe;
-}  // namespace detail
+}
 
 /// The common base of MultiLayerNetwork and ComputationGraph: a network described by a configuration.
 ///
@@ -34,7 +28,7 @@ struct NetworkProbe;
 ///
 /// A network with one input reads a batch's first features; one with several reads features by the inputs'
 /// names. Labels likewise: the first, or those with the outputs' names. `Batch` documents masks.
-class Network : public Model, public KnownFeatures {
+class Network : public Model, public DescribedNetwork, public Evaluated, public KnownFeatures {
  public:
   ~Network() override;
 
@@ -43,12 +37,6 @@ class Network : public Model, public KnownFeatures {
   void init();
   bool initialized() const;
 
-  /// A table: layer, type, inputs (unless it is the preceding layer), output shape, parameters; without the
-  /// last two while an input's shape is unknown. Ends with a newline.
-  std::string summary() const;
-  /// The layers' names and output shapes, without the batch, in execution order.
-  /// @throws InvalidArgument while the shape of an input is unknown.
-  std::vector<std::pair<std::string, Shape>> outputShapes() const;
   /// Predictions for features [N, ...] of a network with one input: the activation of the first output, [N,
   /// classes]; without an output layer, the output of the last layer.
   Tensor output(const Tensor& features);
@@ -62,24 +50,14 @@ class Network : public Model, public KnownFeatures {
   void fitNormalisation(DataSetIterator& data);
   /// Whether every Normalise layer was fitted; true without any.
   bool normalisationFitted();
-  /// Runs the network over a data set and counts the predictions of its first output, with the labels that
-  /// `outputName()` names. Source: core/eval.
-  Evaluation evaluate(DataSetIterator& data);
-  /// As above, of an output that predicts numbers: mean squared error, R2 and others of each.
-  RegressionEvaluation evaluateRegression(DataSetIterator& data);
-  /// As above, of labels that are 0 or 1, one or several sigmoid outputs: area under the ROC curve and
-  /// others.
-  BinaryEvaluation evaluateBinary(DataSetIterator& data);
-  /// As above, by what the network predicts (`task()`), or the given task; with the network's own loss.
-  AnyEvaluation evaluateTask(DataSetIterator& data, std::optional<Task> task = {});
+  /// Of the first output, with the labels that `outputName()` names.
+  AnyEvaluation evaluateTask(DataSetIterator& data, std::optional<Task> task = {}) override;
   /// Writes configuration and state; atomic. @throws FileError, or OutOfMemory naming the file. Source:
   /// core/io.
   void save(const std::filesystem::path& path);
   /// Reads any network, a chain or a graph. Source: core/io.
   /// @throws FileError naming the fault of the file, or OutOfMemory naming the file.
   static std::unique_ptr<Network> load(const std::filesystem::path& path);
-  /// The configuration as JSON.
-  virtual std::string toJson() const = 0;
 
   /// What the network knows of its data: columns, words, classes, the size of pictures. Copies and model
   /// files have it; `init` does not change it. Empty unless it was set or loaded. `fit`, `fitNormalisation`
@@ -132,13 +110,6 @@ class Network : public Model, public KnownFeatures {
   /// @param context  nullptr: its own; see Model.
   Network(const TrainingOptions& options, std::uint64_t seed, Context* context);
 
-  /// As in the configuration; shapes may be open.
-  virtual std::vector<detail::NetworkInput> inputs() const = 0;
-  /// Lays out the configuration, whose inputs all have shapes. @throws InvalidArgument.
-  virtual detail::NetworkPlan layOut() const = 0;
-  /// The nodes as far as known while shapes are open, in execution order.
-  virtual std::vector<detail::NetworkOutline> outline() const = 0;
-  virtual void setInputShapes(std::span<const Shape> shapes) = 0;
   /// Another network of the same configuration, without parameters. @param context  as above.
   virtual std::unique_ptr<Network> make(Context* context) const = 0;
   /// A copy with the same state on its own CPU context. @throws InvalidArgument before `init()`.

@@ -91,6 +91,18 @@ const Tensor* findValues(const TrainingState& state, std::string_view name) {
   return found == state.end() ? nullptr : &found->values;
 }
 
+void putValues(TrainingState& state, std::string_view name, const Tensor& values) {
+  const auto found = std::ranges::find(state, name, &NamedValues::name);
+  if (found != state.end())
+    found->values = values;
+  else
+    state.push_back({std::string(name), values});
+}
+
+void eraseValues(TrainingState& state, std::string_view prefix) {
+  std::erase_if(state, [&](const NamedValues& one) { return one.name.starts_with(prefix); });
+}
+
 std::filesystem::path resumedFile(Model& model) {
   const bool any = !model.trainingState().empty() || !model.strategyState().empty();
   return any ? model.loadedFrom() : std::filesystem::path();

@@ -45,6 +45,11 @@ using TrainingState = std::vector<NamedValues>;
 /// The values of this name; null if there are none.
 const Tensor* findValues(const TrainingState& state, std::string_view name);
 
+/// Sets the values of this name, which are added if there are none; otherwise it does not allocate.
+void putValues(TrainingState& state, std::string_view name, const Tensor& values);
+/// Removes the values whose names begin so.
+void eraseValues(TrainingState& state, std::string_view prefix);
+
 /// Values [N] of these numbers, int64 or double.
 template <typename T>
 Tensor numbersAs(std::span<const T> numbers);

@@ -76,15 +76,16 @@ void EnqueuedSteps::enqueueStep(NetworkProgram& program, StagingSlot& slot, Step
   program.forward(features_, info);
   enqueueLosses(plan_, program, slot, network_.context());
   if (!program.recordable()) {
-    slot.fetchResults();
+    slot.results().fetch();
     network_.context().synchronize();
     info.lossWeight = scoreOf(plan_, program, slot).weight;
   }
   program.backward(info);
   if (work == StepWork::Update)
     network_.optimizer().enqueue(network_.block(BlockKind::Parameters), network_.block(BlockKind::Gradients),
-                                 slot.updateNumbers(), slot.penalty(), slot.losses(), slot.badGradient());
-  slot.fetchResults();
+                                 slot.updateNumbers(), slot.results().penalty(), slot.results().losses(),
+                                 slot.results().badGradient());
+  slot.results().fetch();
 }
 
 /// Keeps the score of a finished step.
@@ -93,10 +94,10 @@ void EnqueuedSteps::finish(std::uint64_t number, const NetworkProgram& program, 
   try {
     StepScore score = scoreOf(plan_, program, slot);
     if (work == StepWork::Update) {
-      if (std::isfinite(score.score) && slot.hostBadGradient() >= 0)
+      if (std::isfinite(score.score) && slot.results().hostBadGradient() >= 0)
         throwNonFiniteGradient(*network_.block(BlockKind::Gradients).segments,
-                               static_cast<std::int64_t>(slot.hostBadGradient()));
-      score.score += slot.hostPenalty();
+                               static_cast<std::int64_t>(slot.results().hostBadGradient()));
+      score.score += slot.results().hostPenalty();
     }
     scores_.put(number, score);
   } catch (...) {

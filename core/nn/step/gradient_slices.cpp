@@ -24,11 +24,33 @@ void sliceRows(const std::vector<NamedTensor>& tensors, std::int64_t begin, std:
   }
 }
 
+/// While it lives, layers that sum over workers throw: workers may have different numbers of slices.
+class NoPeers final : public Peers {
+ public:
+  explicit NoPeers(Context& context) : context_(context), peers_(context.peers()) {
+    if (peers_) context_.setPeers(this);
+  }
+  ~NoPeers() override { context_.setPeers(peers_); }
+  NoPeers(const NoPeers&) = delete;
+  NoPeers& operator=(const NoPeers&) = delete;
+
+  void sum(std::span<double>) override {
+    throw InvalidArgument(
+        "accumulate: a layer adds up numbers between workers (synchronised batch normalisation), which is "
+        "not supported with more than one batch a step");
+  }
+
+ private:
+  Context& context_;
+  Peers* const peers_;
+};
+
 }  // namespace
 
 StepScore GradientSlices::gradient(const Batch& batch, std::int64_t count, Tensor& gradients,
                                    Context& context,
                                    const std::function<StepTicket(const Batch&)>& gradient) {
+  const NoPeers alone(context);
   const std::int64_t examples = batch.examples(), rows = (examples + count - 1) / count;
   const std::span<const std::int64_t> parts(batch.parts);
   require(parts.empty() || std::reduce(parts.begin(), parts.end()) == examples,

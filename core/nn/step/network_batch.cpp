@@ -6,6 +6,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
+#include "muster/core/device/memory_room.h"
 #include "muster/core/ops/detail/class_labels.h"
 
 namespace muster::detail {
@@ -87,6 +88,43 @@ const NamedTensor& namedFor(const std::vector<NamedTensor>& tensors, std::string
 const Tensor& tensorFor(const std::vector<NamedTensor>& tensors, std::string_view what, std::string_view name,
                         bool only) {
   return namedFor(tensors, what, name, only).value;
+}
+
+std::vector<Shape> shapesFrom(std::span<const NetworkInput> inputs, const Batch& batch) {
+  if (batch.namesRows()) {
+    Batch gathered;
+    batch.gatherInto(gathered);
+    return shapesFrom(inputs, gathered);
+  }
+  std::vector<Shape> shapes;
+  for (const auto& input : inputs) {
+    shapes.push_back(input.shape);
+    if (!input.shape.empty()) continue;
+    const Tensor& value = tensorFor(batch.features, "features", input.name, inputs.size() == 1);
+    require(value.shape().rank() > 1,
+            "network: the first batch gives the shape of {}, and has to be [N, ...], got {}", input.name,
+            value.toString());
+    require(value.shape()[0] > 0,
+            "network: the first batch has no examples to take the shape of {} from, it is {}", input.name,
+            value.toString());
+    shapes.back() = value.shape().dropFirst();
+    require(shapes.back().elements() > 0,
+            "network: the first batch gives the shape of {}, but its examples are empty: {}", input.name,
+            value.toString());
+  }
+  return shapes;
+}
+
+Batch exampleFor(const NetworkPlan& plan) {
+  Batch batch;
+  for (const auto& input : plan.inputs) {
+    const DType type = input.indices ? DType::Int64 : DType::Float32;
+    requireMemoryRoom(static_cast<double>(input.shape.elements()) * static_cast<double>(muster::sizeOf(type)),
+                      "network: an example takes",
+                      fmt::format("the shape of its {} is {}", input.name, input.shape.toString()));
+    batch.features.push_back({input.name, Tensor::zeros(input.shape.prepend(1), type)});
+  }
+  return batch;
 }
 
 void requireInitialized(const NetworkPlan& plan) {

@@ -20,6 +20,14 @@ const NamedTensor& namedFor(const std::vector<NamedTensor>& tensors, std::string
 const Tensor& tensorFor(const std::vector<NamedTensor>& tensors, std::string_view what, std::string_view name,
                         bool only);
 
+/// The shapes of the inputs, [input]: those that are open as the batch's features have them, in rows or as
+/// they are. @throws InvalidArgument naming an open input for which the batch has no example, or an empty
+/// one.
+std::vector<Shape> shapesFrom(std::span<const NetworkInput> inputs, const Batch& batch);
+/// One example of zeros, on the CPU; no features before the network has been laid out.
+/// @throws OutOfMemory if there is no room for it.
+Batch exampleFor(const NetworkPlan& plan);
+
 /// @throws InvalidArgument if the network has not been laid out.
 void requireInitialized(const NetworkPlan& plan);
 /// @throws InvalidArgument unless `value` is [N, ...] of the shape of input `input`, with N at least 1,

@@ -66,6 +66,14 @@ void requireLoss(const NetworkPlan& plan) {
           plan.nodes[output.value - plan.inputs.size()].module->type()));
 }
 
+Task taskOf(const NetworkPlan& plan) {
+  if (plan.outputs.empty()) return Task::Classification;
+  const auto& output = plan.outputs.front();
+  if (!output.head || output.head->activation == Activation::Softmax) return Task::Classification;
+  if (output.head->loss != Loss::BinaryCrossEntropy) return Task::Regression;
+  return plan.shapeOf(output.value)[-1] > 1 ? Task::Labels : Task::Classification;
+}
+
 StepScore lossOf(const NetworkPlan& plan, NetworkProgram& program, const Batch& batch, bool derivatives,
                  Context& context) {
   StepScore total;
@@ -89,7 +97,7 @@ void enqueueLosses(const NetworkPlan& plan, NetworkProgram& program, StagingSlot
                 const auto& head = *plan.outputs[i].head;
                 if (head.own) throw InvalidArgument(kOwnOnCpu);
                 lossInto(head.rule(), program.output(i), labels, mask, gradient,
-                         head.mean == LossMean::Examples ? slot.examples() : Tensor(), slot.lossNumbers(i),
+                         head.mean == LossMean::Examples ? slot.examples() : Tensor(), slot.results().loss(i),
                          context);
               });
 }
@@ -99,7 +107,7 @@ StepScore scoreOf(const NetworkPlan& plan, const NetworkProgram& program, const 
   for (std::size_t i = 0; i < plan.outputs.size(); ++i)
     naming(plan, plan.outputs[i], [&] {
       const Shape& shape = program.output(i).shape();
-      add(total, plan.outputs[i], shape, lossValue(slot.hostLoss(i), shape));
+      add(total, plan.outputs[i], shape, lossValue(slot.results().hostLoss(i), shape));
     });
   return total;
 }

@@ -7,6 +7,7 @@
 #include "muster/core/nn/compile/network_program.h"
 #include "muster/core/nn/step/staging_slot.h"
 #include "muster/core/nn/step_ticket.h"
+#include "muster/core/nn/task.h"
 
 namespace muster::detail {
 
@@ -15,6 +16,9 @@ namespace muster::detail {
 
 /// @throws InvalidArgument if an output has no loss.
 void requireLoss(const NetworkPlan& plan);
+
+/// What the first output predicts, see Network::task.
+Task taskOf(const NetworkPlan& plan);
 
 /// The score of the outputs that `program` holds; waits for it.
 /// @param derivatives  also writes the output gradients.

@@ -5,14 +5,12 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/ops/gather.h"
-#include "muster/core/ops/loss.h"
 
 namespace muster::detail {
 namespace {
 
 constexpr std::int64_t kPosition = 2;  // number of position values, which precede the update's numbers
 constexpr auto kNumbers = kPosition + static_cast<std::int64_t>(kUpdateNumbers);
-constexpr auto kLoss = static_cast<std::int64_t>(kLossNumbers);
 
 static_assert(sizeof(double) == sizeof(std::int64_t));
 
@@ -62,16 +60,10 @@ StagingSlot::StagingSlot(const Batch& like, std::size_t outputs, Context& contex
       hostUpdateNumbers_(updateNumbersIn(hostNumbers_)),
       position_(numbers_.slice(0, {kPosition})),
       updateNumbers_(updateNumbersIn(numbers_)),
-      hostResults_(Tensor::pinned({static_cast<std::int64_t>(outputs) * kLoss + 2}, DType::Float64)),
-      results_(Tensor::zeros(hostResults_.shape(), DType::Float64, context.device())),
-      allLosses_(results_.slice(0, {static_cast<std::int64_t>(outputs) * kLoss})),
-      penalty_(results_.slice(static_cast<std::int64_t>(outputs) * kLoss, {1})),
-      badGradient_(results_.slice(static_cast<std::int64_t>(outputs) * kLoss + 1, {1})) {
+      results_(outputs, context) {
   add(like.features, pinned_.features, onDevice_.features);
   add(like.labels, pinned_.labels, onDevice_.labels);
   add(like.masks, pinned_.masks, onDevice_.masks);
-  for (std::size_t i = 0; i < outputs; ++i)
-    losses_.push_back(results_.slice(static_cast<std::int64_t>(i) * kLoss, {kLoss}));
   setZero(hostNumbers_, context);
   const Tensor examples = Tensor::zeros({1}, DType::Float64);
   *examples.data<double>() = static_cast<double>(like.examples());
@@ -147,14 +139,6 @@ void StagingSlot::fetchAlone() {
   fetch();
   read_.record(context_);
   fetched_ = true;
-}
-
-void StagingSlot::fetchResults() {
-  copy(results_, hostResults_, context_);
-}
-
-std::span<const double> StagingSlot::hostLoss(std::size_t index) const {
-  return std::span<const double>(hostResults_.span<double>()).subspan(index * kLossNumbers, kLossNumbers);
 }
 
 }  // namespace muster::detail

@@ -2,10 +2,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "muster/core/data/batch.h"
+#include "muster/core/nn/step/step_results.h"
 #include "muster/core/ops/update.h"
 
 namespace muster::detail {
@@ -41,23 +41,12 @@ class StagingSlot {
   /// On the device.
   const Tensor& updateNumbers() const { return updateNumbers_; }
 
-  /// On the device: `lossInto` writes the numbers of output `index` here.
-  Tensor& lossNumbers(std::size_t index) { return losses_[index]; }
   /// On the device: float64 [1], the number of examples in the batch.
   const Tensor& examples() const { return examples_; }
-  /// The loss numbers of all outputs: float64 [outputs * kLossNumbers].
-  const Tensor& losses() const { return allLosses_; }
-  /// On the device: float64 [1].
-  Tensor& penalty() { return penalty_; }
-  /// On the device: float64 [1], see UpdateGuard.
-  const Tensor& badGradient() const { return badGradient_; }
-  /// Enqueues the copy of losses and penalty to the CPU; may be recorded.
-  void fetchResults();
-  /// The loss numbers of output `index`, after `fetchResults` has completed.
-  std::span<const double> hostLoss(std::size_t index) const;
-  double hostPenalty() const { return hostResults_.data<double>()[hostResults_.elements() - 2]; }
-  /// -1 if the gradient was finite. Of a step with an update.
-  double hostBadGradient() const { return hostResults_.data<double>()[hostResults_.elements() - 1]; }
+
+  /// Where the step writes its results.
+  StepResults& results() { return results_; }
+  const StepResults& results() const { return results_; }
 
  private:
   void add(const std::vector<NamedTensor>& like, std::vector<NamedTensor>& pinned,
@@ -82,9 +71,7 @@ class StagingSlot {
   // int64: the position, the bits of the update's float64 numbers, the rows of each gathering
   Tensor hostNumbers_, numbers_;
   Tensor hostUpdateNumbers_, position_, updateNumbers_;  // views
-  Tensor hostResults_, results_;                         // float64 [outputs * kLossNumbers + 2]
-  std::vector<Tensor> losses_;                           // views [output]
-  Tensor allLosses_, penalty_, badGradient_;             // views
+  StepResults results_;
   Tensor examples_;
 };
 

@@ -38,7 +38,7 @@ struct Steps {
             batchOf(0), 1, recordable, [this](StagingSlot& slot, StepWork work) { enqueue(slot, work); },
             [this](std::uint64_t number, const StagingSlot& slot, StepWork work) {
               finished.push_back(fmt::format("{}{}", number, work == StepWork::Update ? "u" : "g"));
-              values.push_back(slot.hostLoss(0)[0]);
+              values.push_back(slot.results().hostLoss(0)[0]);
             },
             context, std::move(recorder)) {}
 
@@ -48,8 +48,8 @@ struct Steps {
     if (fail) throw std::runtime_error("no");
     if (std::exchange(outOfMemoryOnce, false)) throw OutOfMemory("no");
     lossInto(Loss::MeanSquaredError, slot.batch().features[0].value, zeros(), {}, none, {},
-             slot.lossNumbers(0), context);
-    slot.fetchResults();
+             slot.results().loss(0), context);
+    slot.results().fetch();
   }
   const Tensor& zeros() {
     if (!zeros_.defined()) zeros_ = Tensor::zeros({2, 3}, DType::Float32, context.device());

@@ -1,10 +1,11 @@
+#include "muster/core/nn/described_network.h"
+
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "muster/core/base/error.h"
 #include "muster/core/nn/compile/network_plan.h"
-#include "muster/core/nn/network.h"
 
 namespace muster {
 namespace {
@@ -45,7 +46,7 @@ std::string inputsOf(const detail::NetworkPlan& plan, std::size_t node) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, Shape>> Network::outputShapes() const {
+std::vector<std::pair<std::string, Shape>> DescribedNetwork::outputShapes() const {
   for (const auto& input : inputs())
     require(!input.shape.empty(), "network: the shape of {} is still open", input.name);
   const detail::NetworkPlan plan = layOut();
@@ -54,7 +55,19 @@ std::vector<std::pair<std::string, Shape>> Network::outputShapes() const {
   return shapes;
 }
 
-std::string Network::summary() const {
+std::vector<Shape> DescribedNetwork::inputShapes() const {
+  std::vector<Shape> shapes;
+  for (const auto& input : inputs()) shapes.push_back(input.shape);
+  return shapes;
+}
+
+void DescribedNetwork::requireInputShapes() const {
+  for (const auto& input : inputs())
+    require(!input.shape.empty(),
+            "network: init() needs an inputShape for {}; without it the first batch decides", input.name);
+}
+
+std::string DescribedNetwork::summary() const {
   std::vector<Row> rows;
   std::vector<std::string> open;
   for (const auto& input : inputs())

@@ -1,33 +1,31 @@
+#include "muster/core/nn/step/normalisation.h"
+
 #include <algorithm>
 
 #include "muster/core/base/error.h"
 #include "muster/core/data/next_batch.h"
-#include "muster/core/data/training_reads.h"
 #include "muster/core/nn/step/input_moments.h"
 #include "muster/core/nn/step/network_batch.h"
-#include "muster/core/nn/step/network_impl.h"
 #include "muster/core/ops/reorder.h"
 
-// The numbers of Normalise layers: fitted to data, and required before the network computes.
-
-namespace muster {
+namespace muster::detail {
 namespace {
 
 /// A Normalise of a network and what it reads.
 struct Scaled {
-  detail::NetworkNode& node;
-  detail::InputMoments moments;
+  const NetworkNode& node;
+  InputMoments moments;
 };
 
-bool isNormalise(const detail::NetworkNode& node) {
+bool isNormalise(const NetworkNode& node) {
   return node.module->type() == Normalise::kType;
 }
 
-NormaliseMethod methodOf(const detail::NetworkNode& node) {
-  return dynamic_cast<const detail::ModuleOf<Normalise>&>(*node.module).options().method;
+NormaliseMethod methodOf(const NetworkNode& node) {
+  return dynamic_cast<const ModuleOf<Normalise>&>(*node.module).options().method;
 }
 
-bool isFitted(const detail::NetworkNode& node) {
+bool isFitted(const NetworkNode& node) {
   float scale = 0;
   Tensor first = Tensor::view(&scale, {1}, DType::Float32, Device::cpu());
   copy(node.statistics[1].slice(0, {1}), first);
@@ -36,7 +34,7 @@ bool isFitted(const detail::NetworkNode& node) {
 
 /// Adds the layer's name to errors that `run` throws.
 template <typename Run>
-void naming(const detail::NetworkNode& node, const Run& run) {
+void naming(const NetworkNode& node, const Run& run) {
   try {
     run();
   } catch (const InvalidArgument& error) {
@@ -46,19 +44,13 @@ void naming(const detail::NetworkNode& node, const Run& run) {
 
 }  // namespace
 
-bool Network::normalisationFitted() {
-  context().synchronize();
-  return std::ranges::all_of(impl_->plan.nodes, [](const auto& n) { return !isNormalise(n) || isFitted(n); });
+bool Normalisation::fitted() const {
+  context_.synchronize();
+  return std::ranges::all_of(plan_.nodes,
+                             [](const auto& node) { return !isNormalise(node) || isFitted(node); });
 }
 
-void Network::fitNormalisation(DataSetIterator& data) {
-  requireNotTrainedElsewhere("fit normalisation");
-  requireNotRead(data, "fit normalisation");
-  requireSameInput(data, inputDescription(), "fit normalisation");
-  impl_->fitNormalisation(*this, data);
-}
-
-void Network::Impl::fitNormalisation(Network& network, DataSetIterator& data) {
+void Normalisation::fit(Model& network, DataSetIterator& data) {
   Context onCpu;
   Batch batch, gathered;
   std::vector<Scaled> layers;
@@ -71,10 +63,10 @@ void Network::Impl::fitNormalisation(Network& network, DataSetIterator& data) {
     const Batch& read = batch.namesRows() ? gathered : batch;
     if (!any) {
       network.prepare(read);
-      for (auto& node : plan.nodes)
-        if (isNormalise(node)) layers.push_back({node, detail::InputMoments(node.output)});
+      for (const auto& node : plan_.nodes)
+        if (isNormalise(node)) layers.push_back({node, InputMoments(node.output)});
     }
-    detail::findFeatures(plan, read, features);
+    findFeatures(plan_, read, features);
     const Tensor* const mask = read.sequenceMask();
     for (auto& [node, moments] : layers) {
       const Tensor& input = *features[node.inputs.front()];
@@ -84,23 +76,23 @@ void Network::Impl::fitNormalisation(Network& network, DataSetIterator& data) {
     }
   }
   require(any, "fit normalisation: the data set has no batches");
-  context.synchronize();
+  context_.synchronize();
   for (auto& [node, moments] : layers)
     naming(node, [&] { moments.store(methodOf(node), node.statistics[0], node.statistics[1]); });
 }
 
-void Network::Impl::requireFitted() {
-  if (!context.device().isCpu()) {
-    if (normalisationKnown_) return;
-    context.synchronize();
+void Normalisation::requireFitted() {
+  if (!context_.device().isCpu()) {
+    if (known_) return;
+    context_.synchronize();
   }
-  for (const auto& node : plan.nodes)
+  for (const auto& node : plan_.nodes)
     if (isNormalise(node) && !isFitted(node))
       throw InvalidArgument(fmt::format(
           "network: {} has no numbers to scale by yet; fit() takes them from the training examples, or call "
           "fitNormalisation(data)",
           node.name));
-  normalisationKnown_ = !plan.empty();
+  known_ = !plan_.empty();
 }
 
-}  // namespace muster
+}  // namespace muster::detail
