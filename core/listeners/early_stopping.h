@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "muster/core/io/model_file.h"
+#include "muster/core/listeners/best_state.h"
 #include "muster/core/listeners/line_sink.h"
 #include "muster/core/listeners/model_writer.h"
 #include "muster/core/listeners/monitored.h"
@@ -120,29 +121,15 @@ class EarlyStopping final : public NodeListener {
   void stopIfNoImprovement(Trainer& trainer, std::int64_t epoch);
   /// Continues from the model's listener state, if it is known there.
   void resume(Model& model);
-  void resumeKept(Model& model);
+  void readKept(Model& model);
   /// Keeps numbers and best state with the model.
   void remember(Model& model);
   void rememberTime();
-  void readBestFile();
   /// Whether the best file is missing or worse than the best state.
   bool lacksBest() const;
   bool accepts(Trainer& trainer) const;
   ModelNotes notesOfBest() const;
   void writeBest(Trainer& trainer);
-
-  /// The best state so far.
-  struct Kept {
-    /// @return whether the copies are in other memory than before.
-    bool take(Model& model);
-    void giveBack(Model& model) const;
-
-    std::vector<Tensor> state;        // the model's blocks without gradients
-    std::vector<NamedValues> copies;  // of these blocks, by name
-    std::vector<NamedValues> strategyState;
-    double score = 0;
-    bool whole = false;  // no copy has failed halfway
-  };
 
   const EarlyStoppingOptions options_;
   const Monitored monitored_;
@@ -152,9 +139,9 @@ class EarlyStopping final : public NodeListener {
   StopReason stopped_ = StopReason::None;
   std::string reason_;
   Clock::time_point start_;
-  Tensor numbers_;      // float64 on the CPU; see early_stopping.cpp
-  Kept kept_;           // empty but in `fit()`
-  ModelWriter writer_;  // likewise
+  Tensor numbers_;          // of a StoppingRecord
+  detail::BestState kept_;  // empty but in `fit()`
+  ModelWriter writer_;      // likewise
 };
 
 }  // namespace muster
