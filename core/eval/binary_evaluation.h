@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/core/eval/detail/binary_label.h"
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {
@@ -39,37 +40,37 @@ class BinaryEvaluation {
   std::int64_t labels() const { return static_cast<std::int64_t>(labels_.size()); }
   std::int64_t examples() const { return examples_; }
   /// Number of examples that have this label.
-  std::int64_t positives(std::int64_t label) const;
+  std::int64_t positives(std::int64_t label) const { return std::ssize(labelAt(label).with); }
 
   // Of one label.
 
   /// Share of examples for which this label was predicted rightly.
-  double accuracy(std::int64_t label) const;
+  double accuracy(std::int64_t label) const { return labelAt(label).accuracy(); }
   /// Share of examples predicted to have the label that have it.
-  double precision(std::int64_t label) const;
+  double precision(std::int64_t label) const { return labelAt(label).precision(); }
   /// Share of examples with the label that were predicted to have it.
-  double recall(std::int64_t label) const;
+  double recall(std::int64_t label) const { return labelAt(label).recall(); }
   /// The harmonic mean of precision and recall.
-  double f1(std::int64_t label) const;
+  double f1(std::int64_t label) const { return labelAt(label).f1(); }
   /// Area under the receiver operating characteristic (ROC): how often an example with the label has a larger
   /// prediction than one without; equal predictions count half. NaN if all examples have the label, or none.
-  double auc(std::int64_t label) const;
+  double auc(std::int64_t label) const { return labelAt(label).auc(); }
   /// Average precision, the area under the steps of the precision-recall curve: the sum over thresholds of
   /// (recall - recall at the next larger one) * precision. NaN if no example has the label.
-  double averagePrecision(std::int64_t label) const;
+  double averagePrecision(std::int64_t label) const { return labelAt(label).averagePrecision(); }
 
   // Means over the labels.
 
-  double accuracy() const;
-  double precision() const;
-  double recall() const;
-  double f1() const;
+  double accuracy() const { return meanOver(&detail::BinaryLabel::accuracy); }
+  double precision() const { return meanOver(&detail::BinaryLabel::precision); }
+  double recall() const { return meanOver(&detail::BinaryLabel::recall); }
+  double f1() const { return meanOver(&detail::BinaryLabel::f1); }
   /// Over the labels that have one; NaN if none has.
-  double auc() const;
-  double averagePrecision() const;
+  double auc() const { return meanOver(&detail::BinaryLabel::auc); }
+  double averagePrecision() const { return meanOver(&detail::BinaryLabel::averagePrecision); }
   /// Share of examples for which all labels were predicted rightly: scikit-learn's accuracy of several
   /// labels.
-  double exactMatch() const;
+  double exactMatch() const { return detail::quotient(allRight_, examples_); }
 
   /// A table to read: each label's scores and their means.
   std::string summary() const;
@@ -83,22 +84,12 @@ class BinaryEvaluation {
   static BinaryEvaluation fromNumbers(std::span<const std::int64_t> numbers);
 
  private:
-  struct Label {
-    std::vector<float> with,  // predictions for examples that have the label
-        without;              // and for those that do not
-  };
-  /// Of one label: by whether an example has it and whether it was predicted.
-  struct Counts {
-    std::int64_t truePositives, falsePositives, trueNegatives, falseNegatives;
-  };
-
-  const Label& labelAt(std::int64_t label) const;
-  Counts countsOf(std::int64_t label) const;
-  double meanOver(double (BinaryEvaluation::*score)(std::int64_t) const) const;
+  const detail::BinaryLabel& labelAt(std::int64_t label) const;
+  double meanOver(double (detail::BinaryLabel::*score)() const) const;
 
   std::int64_t examples_ = 0;
   std::int64_t allRight_ = 0;  // examples
-  std::vector<Label> labels_;
+  std::vector<detail::BinaryLabel> labels_;
   std::vector<std::string> names_;  // [label], or empty
 };
 

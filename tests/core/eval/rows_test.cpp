@@ -1,0 +1,72 @@
+#include "muster/core/eval/detail/rows.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <limits>
+
+#include "muster/core/eval/detail/label_width.h"
+#include "muster/core/eval/non_finite_prediction.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+using namespace detail;
+
+TEST_CASE("a row's place is its example, and its step in a sequence") {
+  CHECK(placeName(3, {5}) == "example 3");
+  CHECK(placeName(0, {2, 4}) == "example 0, step 0");
+  CHECK(placeName(7, {2, 4}) == "example 1, step 3");
+}
+
+TEST_CASE("rows of predictions, for examples and for steps") {
+  Tensor steps = Tensor::zeros({2, 2, 3});
+  for (int i = 0; i < 12; ++i) steps.data<float>()[i] = static_cast<float>(i);
+  const auto row = rowOf(steps, 2);
+  CHECK(row.size() == 3);
+  CHECK(row.front() == 6);
+  CHECK(row.back() == 8);
+  CHECK(requireRows(steps, steps, {}, 3) == Shape{2, 2});
+  CHECK(requireRows(Tensor::zeros({4, 1}), Tensor::zeros({4, 1}), Tensor::zeros({4}), 1) == Shape{4});
+}
+
+TEST_CASE("a mask leaves out the rows where it is zero") {
+  Tensor mask = Tensor::zeros({3});
+  mask.data<float>()[1] = 0.5f;
+  CHECK(isMasked(mask, 0));
+  CHECK_FALSE(isMasked(mask, 1));
+  CHECK_FALSE(isMasked({}, 0));
+}
+
+TEST_CASE("tensors that are no rows of so many columns, or do not fit each other, are refused") {
+  const Tensor rows = Tensor::zeros({4, 2}), whole = Tensor::zeros({4, 2}, DType::Int64);
+  for (const Tensor& wrong :
+       {Tensor(), whole, Tensor::zeros({4, 3}), Tensor::zeros({2}), Tensor::zeros({1, 2, 2, 2})})
+    CHECK_THROWS_AS(requireRows(wrong, wrong, {}, 2), InvalidArgument);
+  CHECK_REFUSED(requireRows(rows, Tensor::zeros({4, 1}), {}, 2),
+                "evaluation: expected float32 labels [4, 2], as the predictions, got float32 [4, 1] on cpu");
+  CHECK_REFUSED(requireRows(rows, rows, Tensor::zeros({3}), 2),
+                "evaluation: expected a float32 mask [4], got float32 [3] on cpu");
+  CHECK_REFUSED(requireMask(Tensor::zeros({4}, DType::Int64), {4}),
+                "evaluation: expected a float32 mask [4], got int64 [4] on cpu");
+}
+
+TEST_CASE("numbers that are not finite are refused with their place") {
+  const std::array nan{1.0f, std::numeric_limits<float>::quiet_NaN()};
+  const std::array infinite{-std::numeric_limits<float>::infinity()};
+  CHECK_NOTHROW(requireFinitePredictions(std::array{1.0f, 2.0f}, 0, {1}));
+  CHECK(test::thrown<NonFinitePrediction>([&] { requireFinitePredictions(nan, 3, {5}); }) ==
+        "evaluation: a prediction for example 3 is NaN");
+  CHECK_REFUSED(requireFiniteLabels(infinite, 3, Shape{2, 2}),
+                "evaluation: a label of example 1, step 1 is infinite");
+}
+
+TEST_CASE("a table's first column is as wide as its longest label in characters, at least ten") {
+  CHECK(labelWidth({}) == 10);
+  CHECK(labelWidth(std::array<std::string, 2>{"a", "twelve chars"}) == 12);
+  CHECK(labelWidth(std::array<std::string, 1>{"ääääääää"}) == 10);
+}
+
+}  // namespace
+}  // namespace muster
