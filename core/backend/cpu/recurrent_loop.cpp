@@ -1,6 +1,9 @@
 #include "muster/core/backend/cpu/recurrent_loop.h"
 
+#include <algorithm>
+
 #include "muster/core/backend/cpu/column_sums.h"
+#include "muster/core/backend/cpu/parallel.h"
 #include "muster/core/backend/cpu/simd.h"
 #include "muster/core/base/error.h"
 #include "muster/core/ops/detail/expect.h"
@@ -31,6 +34,7 @@ RecurrentLoop::RecurrentLoop(const RecurrentShape& shape, bool training, Context
       gates_(Tensor::zeros({steps_, batch_, columns_})),
       states_(Tensor::zeros({steps_ + 1, batch_, units_})),
       shape_(shape),
+      order_(batch_, steps_, units_, context),
       gradInput_(training ? steps_ * batch_ : 0, columns_, columns_, features_, context) {
   if (transposesWeights())
     stateOf(context).workspace.reserve(static_cast<std::size_t>(units_ * transposedStride()) * sizeof(float));
@@ -45,13 +49,16 @@ void RecurrentLoop::forward(const Tensor& x, const RecurrentWeights& weights, co
   expectWeights(weights);
   expectMask(mask);
   expect("y", y, shape_.output());
-  loadInput(x, mask);
+  order_.load(x.data<float>(), mask, features_, x_.data<float>());
   spread(weights.bias);
   gemm(steps_ * batch_, columns_, features_, {x_.data<float>(), features_},
        {weights.input.data<float>(), features_, true}, 1, gates_.data<float>(), columns_);
   if (transposesWeights()) transpose(weights.recurrent);
   for (std::int64_t t = 0; t < steps_; ++t) forwardStep(t, weights, mask);
-  storeOutput(mask, y);
+  if (shape_.sequences)
+    order_.store(states(1), mask, units_, y.data<float>());
+  else
+    std::copy_n(states(steps_), batch_ * units_, y.data<float>());
 }
 
 void RecurrentLoop::backward(const RecurrentWeights& weights, const Tensor& mask, const Tensor& gradY,
@@ -64,7 +71,8 @@ void RecurrentLoop::backward(const RecurrentWeights& weights, const Tensor& mask
   if (gradX.defined()) expect("gradX", gradX, shape_.input());
   startBackward(gradY);
   for (std::int64_t t = steps_; t-- > 0;) {
-    if (shape_.sequences) addGradY(gradY, mask, t);
+    // The output of padding is zero.
+    if (shape_.sequences) order_.addStep(gradY.data<float>(), mask, t, units_, gradState());
     backwardStep(t, weights, mask);
   }
   gradientsOfInput(gradients);
@@ -72,7 +80,7 @@ void RecurrentLoop::backward(const RecurrentWeights& weights, const Tensor& mask
   if (!gradX.defined()) return;
   gemm(steps_ * batch_, features_, columns_, {gradGates_.data<float>(), columns_},
        {weights.input.data<float>(), features_}, 0, gradX_.data<float>(), features_);
-  storeGradX(gradX);
+  order_.storeAll(gradX_.data<float>(), features_, gradX.data<float>());
 }
 
 void RecurrentLoop::startBackward(const Tensor& gradY) {
@@ -108,20 +116,6 @@ void RecurrentLoop::expectWeights(const RecurrentWeights& weights) const {
   if (shape_.cell == RecurrentCell::GRU) expect("recurrent bias", weights.recurrentBias, {units_});
 }
 
-void RecurrentLoop::loadInput(const Tensor& x, const Tensor& mask) {
-  const float* from = x.data<float>();
-  float* to = x_.data<float>();
-  const std::int64_t batch = batch_, steps = steps_, features = features_;
-  for (std::int64_t t = 0; t < steps_; ++t)
-    forEachRow(mask, t, [=](std::int64_t n, bool real) {
-      float* row = to + (t * batch + n) * features;
-      if (real)
-        std::copy_n(from + (n * steps + t) * features, features, row);
-      else
-        std::fill_n(row, features, 0.0f);
-    });
-}
-
 void RecurrentLoop::spread(const Tensor& bias) {
   const float* from = bias.data<float>();
   float* to = gates_.data<float>();
@@ -131,46 +125,9 @@ void RecurrentLoop::spread(const Tensor& bias) {
   });
 }
 
-void RecurrentLoop::storeOutput(const Tensor& mask, Tensor& y) {
-  if (!shape_.sequences) {
-    std::copy_n(states(steps_), batch_ * units_, y.data<float>());
-    return;
-  }
-  float* to = y.data<float>();
-  const std::int64_t steps = steps_, units = units_;
-  for (std::int64_t t = 0; t < steps_; ++t)
-    forEachRow(mask, t, [=, from = states(t + 1)](std::int64_t n, bool real) {
-      float* row = to + (n * steps + t) * units;
-      if (real)
-        std::copy_n(from + n * units, units, row);
-      else
-        std::fill_n(row, units, 0.0f);
-    });
-}
-
-void RecurrentLoop::addGradY(const Tensor& gradY, const Tensor& mask, std::int64_t t) {
-  const std::int64_t steps = steps_, units = units_;
-  forEachRow(mask, t, [=, from = gradY.data<float>(), to = gradState()](std::int64_t n, bool real) {
-    if (!real) return;  // the output of padding is zero
-    const float* add = from + (n * steps + t) * units;
-    for (std::int64_t u = 0; u < units; ++u) to[n * units + u] += add[u];
-  });
-}
-
 void RecurrentLoop::gradientsOfInput(RecurrentWeights& gradients) {
   gradInput_.run(gradGates_.data<float>(), x_.data<float>(), gradients.input.data<float>());
   sumSteps(gradGates_, columns_, gradients.bias.data<float>());
-}
-
-void RecurrentLoop::storeGradX(Tensor& gradX) {
-  const float* from = gradX_.data<float>();
-  float* to = gradX.data<float>();
-  const std::int64_t batch = batch_, steps = steps_, features = features_;
-  parallelFor(context_, batch_, 1, [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t n = begin; n < end; ++n)
-      for (std::int64_t t = 0; t < steps; ++t)
-        std::copy_n(from + (t * batch + n) * features, features, to + (n * steps + t) * features);
-  });
 }
 
 void RecurrentLoop::transpose(const Tensor& weight) {

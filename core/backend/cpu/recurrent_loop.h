@@ -1,11 +1,10 @@
 #pragma once
 
-#include <algorithm>
 #include <memory>
 
 #include "muster/core/backend/cpu/gemm.h"
-#include "muster/core/backend/cpu/parallel.h"
 #include "muster/core/backend/cpu/state.h"
+#include "muster/core/backend/cpu/time_first.h"
 #include "muster/core/backend/cpu/weight_gradient.h"
 #include "muster/core/ops/recurrent.h"
 
@@ -16,12 +15,7 @@ namespace muster::cpu {
 // rows. So the forward pass transposes the recurrent weights once if there are steps enough to pay for it.
 // Their rows have a distance of `spacedStride`.
 
-// Note [Time first]
-// All internal tensors are [T, N, ...]: the rows of one step are adjacent, and one product computes the
-// input's part of all gates, another each weight gradient. Copying sequences into this order and back pays
-// off, because the products read them many times.
-
-/// Shared by the cells: memory order, masks, and the products over all steps.
+/// Shared by the cells: memory order (Note [Time first]), masks, and the products over all steps.
 class RecurrentLoop : public RecurrentPlan {
  public:
   RecurrentLoop(const RecurrentShape& shape, bool training, Context& context);
@@ -41,13 +35,7 @@ class RecurrentLoop : public RecurrentPlan {
   /// Calls f(row of the step, whether it is real) for all examples at step t.
   template <typename F>
   void forEachRow(const Tensor& mask, std::int64_t t, F f) {
-    const float* real = mask.defined() ? mask.data<float>() + t : nullptr;
-    const std::int64_t steps = steps_;
-    constexpr std::int64_t kLeastUnits = 2048;  // minimum per thread
-    parallelFor(context_, batch_, std::max<std::int64_t>(1, kLeastUnits / units_),
-                [=](std::int64_t begin, std::int64_t end) {
-                  for (std::int64_t n = begin; n < end; ++n) f(n, !real || real[n * steps] != 0);
-                });
+    order_.forEachRow(mask, t, f);
   }
 
   float* gates(std::int64_t t) const { return gates_.data<float>() + t * batch_ * columns_; }
@@ -86,13 +74,9 @@ class RecurrentLoop : public RecurrentPlan {
     if (mask.defined()) expect("mask", mask, {batch_, steps_});
   }
   void expectWeights(const RecurrentWeights& weights) const;
-  void loadInput(const Tensor& x, const Tensor& mask);
   /// Copies the bias into all gates; the products are added to it.
   void spread(const Tensor& bias);
-  void storeOutput(const Tensor& mask, Tensor& y);
-  void addGradY(const Tensor& gradY, const Tensor& mask, std::int64_t t);
   void gradientsOfInput(RecurrentWeights& gradients);
-  void storeGradX(Tensor& gradX);
 
   /// See Note [Transposed weights].
   bool transposesWeights() const { return steps_ >= 8; }
@@ -101,6 +85,7 @@ class RecurrentLoop : public RecurrentPlan {
   void transpose(const Tensor& weight);
 
   RecurrentShape shape_;
+  TimeFirst order_;
   WeightGradient gradInput_;
   Tensor gradX_;  // [T, N, F]; training only
 };
