@@ -5,6 +5,7 @@
 
 #include "muster/core/backend/cpu/conv/onednn_conv2d.h"
 #include "muster/core/backend/cpu/conv/weight_blocks.h"
+#include "muster/core/backend/cpu/conv/winograd_division.h"
 #include "muster/core/backend/cpu/conv/winograd_kernels.h"
 #include "muster/core/backend/cpu/conv/winograd_pass.h"
 #include "muster/core/backend/cpu/parallel.h"
@@ -18,21 +19,19 @@ namespace {
 
 using winograd::apart;
 using winograd::Chunk;
+using winograd::Division;
 using winograd::Images;
 using winograd::kBlock;
 using winograd::Kernels;
-using winograd::kPlaces;
 using winograd::kTaps;
 using winograd::Pass;
 using winograd::Prefetch;
 using winograd::Range;
+using winograd::Task;
 using winograd::WeightBlock;
 
 static_assert(kBlock == kLayoutBlock);
 constexpr std::int64_t kBlockWeights = kTaps * kBlock * kBlock;
-
-/// Summed channels whose weights a thread transforms at once, so that they stay in its L2 cache in between.
-constexpr std::int64_t kSummedAtOnce = 64;
 
 const Kernels* kernelsOfMachine() {
 #if defined(__x86_64__)
@@ -55,62 +54,9 @@ class WinogradConv2dPlan final : public Conv2dPlan {
   void backwardWeights(const Tensor& x, const Tensor& gradY, Tensor& gradWeight, Tensor& gradBias) override;
 
  private:
-  /// A group of channels that are computed together by a thread, and one of `parts` parts of the summed
-  /// channels.
-  struct Task {
-    std::int64_t from, channels;
-    std::int64_t group, part, parts;
-    std::int64_t thread;
-
-    Range summedOf(const Images& images) const {
-      return {images.blocks * part / parts * kBlock, images.blocks * (part + 1) / parts * kBlock};
-    }
-  };
-
-  std::int64_t groupsOf(const Images& images) const {
-    return (images.channels() + kernels_.group - 1) / kernels_.group;
+  float* at(std::int64_t offset) const {
+    return reinterpret_cast<float*>(stateOf(context_).workspace.data()) + offset;
   }
-  /// One if there is a group for each thread.
-  std::int64_t partsOf(const Images& images) const {
-    return (context_.threads() + groupsOf(images) - 1) / groupsOf(images);
-  }
-  Task taskOf(const Images& images, std::int64_t thread, std::int64_t group, std::int64_t part = 0,
-              std::int64_t parts = 1) const {
-    const std::int64_t from = group * kernels_.group;
-    return {from, std::min(kernels_.group, images.channels() - from), group, part, parts, thread};
-  }
-
-  // Functions for parts of the workspace.
-  std::size_t reserve(std::int64_t floats) {
-    const std::size_t offset = bytes_;
-    bytes_ += (static_cast<std::size_t>(floats) * sizeof(float) + 63) / 64 * 64;
-    return offset;
-  }
-  float* at(std::size_t offset) const {
-    return reinterpret_cast<float*>(stateOf(context_).workspace.data() + offset);
-  }
-
-  /// Whether each of several threads computes all channels of some tiles, instead of some channels of all
-  /// tiles. They then read the same weights, which is better if these are small.
-  bool splitsTiles(const Pass& pass) const {
-    return context_.threads() > 1 && (pass.small || context_.threads() > groupsOf(pass.out));
-  }
-  /// Whether memory holds the transformed weights of all groups; else those of one group per thread.
-  bool keepsWeights(const Pass& pass) const { return splitsTiles(pass) || pass.count > pass.atOnce; }
-  float* weightsOf(const Pass& pass, const Task& task) const {
-    return at(weights_) + (keepsWeights(pass) ? task.group : task.thread) * weightsOfGroup(pass);
-  }
-  std::int64_t weightsOfGroup(const Pass& pass) const {
-    return kPlaces * apart(pass.in.channels() * kernels_.group);
-  }
-  std::int64_t sliceOf(const Pass& pass) const {
-    return kPlaces * apart(std::min(pass.in.channels(), kSummedAtOnce) * kernels_.group);
-  }
-  static std::int64_t inputsOf(const Pass& pass) {
-    return kPlaces * apart(pass.atOnce * apart(pass.in.channels()));
-  }
-  std::int64_t productsOf(const Pass& pass) const { return kPlaces * apart(pass.atOnce * kernels_.group); }
-  std::int64_t blockedOfThread() const { return kSummedAtOnce * kernels_.group * kTaps; }
 
   /// The weights between some summed channels and a task's in blocks, in memory of its thread.
   struct Blocked {
@@ -119,11 +65,11 @@ class WinogradConv2dPlan final : public Conv2dPlan {
     float* data;
   };
   [[maybe_unused]] Blocked blocked(const Task& task, Range summed, bool backward) const;
-  /// Calls f for at most kSummedAtOnce channels of a range at a time.
+  /// Calls f for at most Division::kSummedAtOnce channels of a range at a time.
   template <typename F>
   static void forEachSlice(Range channels, F f) {
-    for (std::int64_t from = channels.begin; from < channels.end; from += kSummedAtOnce)
-      f(Range{from, std::min(from + kSummedAtOnce, channels.end)});
+    for (std::int64_t from = channels.begin; from < channels.end; from += Division::kSummedAtOnce)
+      f(Range{from, std::min(from + Division::kSummedAtOnce, channels.end)});
   }
   void transform(const Pass& pass, const Task& task, bool backward, const float* weight) const;
   void transformBack(const Task& task, Range summed, const float* gradients, std::int64_t place,
@@ -158,12 +104,7 @@ class WinogradConv2dPlan final : public Conv2dPlan {
   WinogradPasses passes_;
   std::unique_ptr<Conv2dPlan> other_;  // for the other passes; null if there are none
   Pass forward_, backward_;            // the gradient of the weights has the tiles of `forward_`
-  std::size_t bytes_ = 0;              // of the workspace
-  std::size_t weights_ = 0;   // transformed weights, or gradients of weights before they are transformed
-  std::size_t blocks_ = 0;    // [thread] some weights in blocks of channels
-  std::size_t inputs_ = 0;    // [thread] transformed, of a chunk
-  std::size_t products_ = 0;  // [thread] products of a group, or its transformed gradients
-  std::size_t sums_ = 0;      // [thread] of the gradients of each tile of a chunk
+  Division division_;
 };
 
 WinogradConv2dPlan::WinogradConv2dPlan(const Conv2dShape& shape, Context& context, WinogradPasses passes)
@@ -172,23 +113,11 @@ WinogradConv2dPlan::WinogradConv2dPlan(const Conv2dShape& shape, Context& contex
       kernels_(*kernelsOfMachine()),
       passes_(passes),
       forward_(shape.input(), shape.output(), shape.padding, kernels_.rows),
-      backward_(shape.output(), shape.input(), {2 - shape.padding[0], 2 - shape.padding[1]}, kernels_.rows) {
+      backward_(shape.output(), shape.input(), {2 - shape.padding[0], 2 - shape.padding[1]}, kernels_.rows),
+      division_(forward_, backward_, kernels_.group, context.threads()) {
   if (passes != WinogradPasses{})
     other_ = OneDnnConv2dPlanner(shape, Layout::ChannelBlocks, Layout::ChannelBlocks, context).plan();
-  const std::int64_t threads = context.threads();
-  std::int64_t weights = 0, inputs = 0, products = 0;
-  for (const Pass* pass : {&forward_, &backward_}) {
-    const std::int64_t held = keepsWeights(*pass) ? groupsOf(pass->out) : threads;
-    weights = std::max({weights, held * weightsOfGroup(*pass), threads * sliceOf(*pass)});
-    inputs = std::max(inputs, inputsOf(*pass));
-    products = std::max(products, productsOf(*pass));
-  }
-  weights_ = reserve(weights);
-  blocks_ = reserve(blockedOfThread() * threads);
-  inputs_ = reserve(inputs * threads);
-  products_ = reserve(products * threads);
-  sums_ = reserve(forward_.atOnce * kernels_.group * threads);
-  stateOf(context).workspace.reserve(bytes_);
+  stateOf(context).workspace.reserve(division_.bytes());
 }
 
 WinogradConv2dPlan::Blocked WinogradConv2dPlan::blocked(const Task& task, Range summed, bool backward) const {
@@ -199,7 +128,7 @@ WinogradConv2dPlan::Blocked WinogradConv2dPlan::blocked(const Task& task, Range 
   const WeightBlock block{.summed = backward ? row : kBlockWeights,
                           .vector = backward ? kBlockWeights : row,
                           .rotated = backward};
-  return {out, in, block, at(blocks_) + task.thread * blockedOfThread()};
+  return {out, in, block, at(division_.blocksOf(task.thread))};
 }
 
 void WinogradConv2dPlan::transform(const Pass& pass, const Task& task, bool backward,
@@ -211,7 +140,7 @@ void WinogradConv2dPlan::transform(const Pass& pass, const Task& task, bool back
     const Blocked some = blocked(task, summed, backward);
     toBlocksAvx2(blocks, some.out, some.in, weight, some.data);
     kernels_.weights(some.block, summed.end - summed.begin, task.channels, some.data, place,
-                     weightsOf(pass, task) + summed.begin * task.channels);
+                     at(division_.weightsOf(pass, task)) + summed.begin * task.channels);
   });
 #else
   static_cast<void>(pass), static_cast<void>(task), static_cast<void>(backward), static_cast<void>(weight);
@@ -232,13 +161,14 @@ void WinogradConv2dPlan::transformBack(const Task& task, Range summed, const flo
 }
 
 void WinogradConv2dPlan::convolve(const Pass& pass, bool backward, const Operands& operands) {
-  const std::int64_t groups = groupsOf(pass.out), parts = partsOf(pass.out);
-  if (keepsWeights(pass))
+  const std::int64_t groups = division_.groupsOf(pass.out), parts = division_.partsOf(pass.out);
+  if (division_.keepsWeights(pass))
     parallelParts(context_, groups * parts, [&](std::int64_t thread, std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i)
-        transform(pass, taskOf(pass.out, thread, i / parts, i % parts, parts), backward, operands.weight);
+        transform(pass, division_.taskOf(pass.out, thread, i / parts, i % parts, parts), backward,
+                  operands.weight);
     });
-  const bool byTiles = splitsTiles(pass);
+  const bool byTiles = division_.splitsTiles(pass);
   parallelParts(context_, byTiles ? pass.count : groups,
                 [&](std::int64_t thread, std::int64_t begin, std::int64_t end) {
                   if (begin == end) return;
@@ -250,17 +180,17 @@ void WinogradConv2dPlan::convolve(const Pass& pass, bool backward, const Operand
 
 void WinogradConv2dPlan::convolve(const Pass& pass, bool backward, const Operands& operands,
                                   std::int64_t thread, Range groups, Range tiles) const {
-  float* const inputs = at(inputs_) + thread * inputsOf(pass);
-  float* const products = at(products_) + thread * productsOf(pass);
+  float* const inputs = at(division_.inputsOf(pass, thread));
+  float* const products = at(division_.productsOf(pass, thread));
   const std::int64_t summed = pass.in.channels(), count = groups.end - groups.begin;
   pass.forEachChunk(tiles, [&](const Chunk& chunk, const Chunk& next) {
     kernels_.inputs(pass.in, pass.tiles, chunk, {0, summed}, operands.x, inputs);
     for (std::int64_t i = 0; i < count; ++i) {
-      const Task task = taskOf(pass.out, thread, groups.begin + i);
-      if (!keepsWeights(pass)) transform(pass, task, backward, operands.weight);
+      const Task task = division_.taskOf(pass.out, thread, groups.begin + i);
+      if (!division_.keepsWeights(pass)) transform(pass, task, backward, operands.weight);
       const std::int64_t begin = pass.in.blocks * i / count * kBlock,
                          end = pass.in.blocks * (i + 1) / count * kBlock;
-      kernels_.products(chunk, summed, task.channels, inputs, weightsOf(pass, task), products,
+      kernels_.products(chunk, summed, task.channels, inputs, at(division_.weightsOf(pass, task)), products,
                         Prefetch{&pass.in, &pass.tiles, next, begin, end - begin, operands.x},
                         Prefetch{&pass.out, &pass.tiles, chunk, task.from, task.channels, operands.y});
       kernels_.outputs(pass.out, pass.tiles, chunk, task.from, task.channels, products,
@@ -297,15 +227,15 @@ void WinogradConv2dPlan::addSums(const Chunk& chunk, const Task& task, const flo
 void WinogradConv2dPlan::weightGradients(const float* x, const float* gradY, std::int64_t thread, Range tasks,
                                          float* gradWeight, float* biases) const {
   const Pass& pass = forward_;
-  const std::int64_t all = pass.in.channels(), parts = partsOf(pass.out);
-  float* const inputs = at(inputs_) + thread * inputsOf(pass);
-  float* const gradients = at(products_) + thread * productsOf(pass);
-  float* const sums = at(sums_) + thread * pass.atOnce * kernels_.group;
+  const std::int64_t all = pass.in.channels(), parts = division_.partsOf(pass.out);
+  float* const inputs = at(division_.inputsOf(pass, thread));
+  float* const gradients = at(division_.productsOf(pass, thread));
+  float* const sums = at(division_.sumsOf(pass, thread));
   const bool adds = pass.count > pass.atOnce;  // several chunks
   pass.forEachChunk({0, pass.count}, [&](const Chunk& chunk, const Chunk& next) {
     if (parts == 1) kernels_.inputs(pass.in, pass.tiles, chunk, {0, all}, x, inputs);
     for (std::int64_t i = tasks.begin; i < tasks.end; ++i) {
-      const Task task = taskOf(pass.out, thread, i / parts, i % parts, parts);
+      const Task task = division_.taskOf(pass.out, thread, i / parts, i % parts, parts);
       const Range range = task.summedOf(pass.in);
       if (parts > 1) kernels_.inputs(pass.in, pass.tiles, chunk, range, x, inputs);
       kernels_.gradients(pass.out, pass.tiles, chunk, {task.from, task.from + task.channels}, gradY,
@@ -313,9 +243,8 @@ void WinogradConv2dPlan::weightGradients(const float* x, const float* gradY, std
       if (biases && task.part == 0) addSums(chunk, task, sums, biases);
       forEachSlice(range, [&](Range some) {
         const std::int64_t place = apart((adds ? all : some.end - some.begin) * task.channels);
-        float* const products =
-            adds ? at(weights_) + task.group * weightsOfGroup(pass) + some.begin * task.channels
-                 : at(weights_) + thread * sliceOf(pass);
+        float* const products = adds ? at(division_.gradientsOf(pass, task)) + some.begin * task.channels
+                                     : at(division_.sliceOf(pass, thread));
         kernels_.weightProducts(chunk, all, some, task.channels, inputs, gradients, chunk.first > 0, place,
                                 products);
         if (next.count == 0) transformBack(task, some, products, place, gradWeight);
@@ -333,7 +262,7 @@ void WinogradConv2dPlan::backwardWeights(const Tensor& x, const Tensor& gradY, T
   if (gradBias.defined()) expectParameter("gradBias", gradBias, Shape{shape_.outChannels});
   float* const biases = gradBias.defined() ? gradBias.data<float>() : nullptr;
   if (biases) std::fill_n(biases, shape_.outChannels, 0.0f);
-  parallelParts(context_, groupsOf(forward_.out) * partsOf(forward_.out),
+  parallelParts(context_, division_.groupsOf(forward_.out) * division_.partsOf(forward_.out),
                 [&](std::int64_t thread, std::int64_t begin, std::int64_t end) {
                   if (begin < end)
                     weightGradients(x.data<float>(), gradY.data<float>(), thread, {begin, end},

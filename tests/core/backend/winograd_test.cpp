@@ -1,0 +1,169 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "muster/core/backend/cpu/conv/winograd_division.h"
+#include "muster/core/backend/cpu/conv/winograd_transforms.h"
+#include "muster/core/base/random.h"
+
+namespace muster {
+namespace {
+
+using namespace cpu::winograd;
+
+using Eight = Transforms<8>;
+using V = Eight::V;
+
+/// Random numbers in [-1, 1), eight of them in each vector.
+template <std::size_t Count>
+std::array<V, Count> drawn(std::uint64_t seed) {
+  const RandomStream random(seed, "winograd");
+  std::array<V, Count> values;
+  std::uint64_t draw = 0;
+  for (V& value : values)
+    for (int lane = 0; lane < 8; ++lane) value[lane] = static_cast<float>(2 * random.uniform(draw++) - 1);
+  return values;
+}
+
+/// Transformed numbers are at most 13 times as large as the numbers in [-1, 1], and each result is a sum of
+/// at most six products of two of them, which rounding changes by some units of the largest.
+constexpr float kTolerance = 2e-5f;
+
+TEST_CASE("products of transformed inputs and weights are the outputs of a convolution with three taps") {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const auto d = drawn<6>(2 * seed);
+    const auto g = drawn<3>(2 * seed + 1);
+    V inputs[6], weights[6], products[6], outputs[4];
+    Eight::toInputs(d.data(), inputs);
+    Eight::toWeights(g.data(), weights);
+    for (int p = 0; p < 6; ++p) products[p] = inputs[p] * weights[p];
+    Eight::toOutputs(products, outputs);
+    for (std::size_t i = 0; i < 4; ++i)
+      for (int lane = 0; lane < 8; ++lane) {
+        float direct = 0;
+        for (std::size_t k = 0; k < 3; ++k) direct += d[i + k][lane] * g[k][lane];
+        CHECK(std::abs(outputs[i][lane] - direct) <= kTolerance);
+      }
+  }
+}
+
+TEST_CASE("products of transformed inputs and gradients are the gradients of the taps") {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const auto d = drawn<6>(2 * seed);
+    const auto y = drawn<4>(2 * seed + 1);
+    V inputs[6], gradients[6], products[6], taps[3];
+    Eight::toInputs(d.data(), inputs);
+    Eight::toGradients(y.data(), gradients);
+    for (int p = 0; p < 6; ++p) products[p] = inputs[p] * gradients[p];
+    Eight::toWeightGradients(products, taps);
+    for (std::size_t k = 0; k < 3; ++k)
+      for (int lane = 0; lane < 8; ++lane) {
+        float direct = 0;
+        for (std::size_t i = 0; i < 4; ++i) direct += d[i + k][lane] * y[i][lane];
+        CHECK(std::abs(taps[k][lane] - direct) <= kTolerance);
+      }
+  }
+}
+
+TEST_CASE("the transformation of a square is that of its columns, then of its rows") {
+  const auto numbers = drawn<16>(7);
+  V square[4][4], all[6][6], columns[4][6], row[4], expected[6];
+  for (int i = 0; i < 16; ++i) square[i / 4][i % 4] = numbers[static_cast<std::size_t>(i)];
+  Eight::both<4, 6>(square, all, Eight::toGradients);
+  for (int c = 0; c < 4; ++c) {
+    V column[4];
+    for (int r = 0; r < 4; ++r) column[r] = square[r][c];
+    Eight::toGradients(column, columns[c]);
+  }
+  for (int r = 0; r < 6; ++r) {
+    for (int c = 0; c < 4; ++c) row[c] = columns[c][r];
+    Eight::toGradients(row, expected);
+    for (int c = 0; c < 6; ++c)
+      for (int lane = 0; lane < 8; ++lane) CHECK(all[r][c][lane] == expected[c][lane]);
+  }
+}
+
+struct Places {
+  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;  // [begin, end)
+};
+
+TEST_CASE("tasks cover all channels and summed channels once, and memory of threads does not overlap") {
+  constexpr std::int64_t kGroup = 32, kRows = 14;
+  for (const std::int64_t in : {16, 32, 80, 256})
+    for (const std::int64_t out : {16, 48, 256})
+      for (const std::int64_t size : {4, 30})
+        for (const std::int64_t threads : {1, 2, 3, 8}) {
+          CAPTURE(in);
+          CAPTURE(out);
+          CAPTURE(size);
+          CAPTURE(threads);
+          const Shape input{2, in, size, size}, output{2, out, size, size};
+          const Pass forward(input, output, {1, 1}, kRows), backward(output, input, {1, 1}, kRows);
+          const Division division(forward, backward, kGroup, threads);
+          for (const Pass* pass : {&forward, &backward}) {
+            const std::int64_t groups = division.groupsOf(pass->out), parts = division.partsOf(pass->out);
+            CHECK(groups * parts >= threads);
+            std::int64_t channel = 0;
+            for (std::int64_t g = 0; g < groups; ++g) {
+              std::int64_t summed = 0;
+              for (std::int64_t part = 0; part < parts; ++part) {
+                const Task task = division.taskOf(pass->out, 0, g, part, parts);
+                CHECK(task.from == channel);
+                CHECK(task.channels <= kGroup);
+                const Range range = task.summedOf(pass->in);
+                CHECK(range.begin == summed);
+                summed = range.end;
+              }
+              CHECK(summed == pass->in.channels());
+              channel += division.taskOf(pass->out, 0, g).channels;
+            }
+            CHECK(channel == pass->out.channels());
+
+            // What a thread has at the same time, in floats.
+            const std::int64_t chunkInputs = kPlaces * apart(pass->atOnce * apart(pass->in.channels()));
+            const std::int64_t products = kPlaces * apart(pass->atOnce * kGroup);
+            const std::int64_t weights = kPlaces * apart(pass->in.channels() * kGroup);
+            Places places;
+            const auto add = [&](std::int64_t begin, std::int64_t floats) {
+              places.ranges.emplace_back(begin, begin + floats);
+            };
+            const std::int64_t held = division.keepsWeights(*pass) ? groups : threads;
+            for (std::int64_t w = 0; w < held; ++w)
+              add(division.weightsOf(
+                      *pass, {.from = 0, .channels = kGroup, .group = w, .part = 0, .parts = 1, .thread = w}),
+                  weights);
+            for (std::int64_t t = 0; t < threads; ++t) {
+              add(division.blocksOf(t), Division::kSummedAtOnce * kGroup * kTaps);
+              add(division.inputsOf(*pass, t), chunkInputs);
+              add(division.productsOf(*pass, t), products);
+              if (pass == &forward) add(division.sumsOf(*pass, t), pass->atOnce * kGroup);
+            }
+            std::ranges::sort(places.ranges);
+            for (std::size_t i = 1; i < places.ranges.size(); ++i)
+              CHECK(places.ranges[i].first >= places.ranges[i - 1].second);
+            CHECK(places.ranges.back().second * 4 <= static_cast<std::int64_t>(division.bytes()));
+          }
+        }
+}
+
+TEST_CASE("chunks cover a range of tiles once, each with the next one") {
+  const Pass pass({3, 64, 30, 30}, {3, 64, 30, 30}, {1, 1}, 14);
+  CHECK(pass.count == 3 * 8 * 8);
+  for (const Range range : {Range{0, pass.count}, Range{5, 100}, Range{7, 8}, Range{9, 9}}) {
+    std::int64_t at = range.begin;
+    pass.forEachChunk(range, [&](const Chunk& chunk, const Chunk& next) {
+      CHECK(chunk.first == at);
+      CHECK((chunk.count > 0 && chunk.count <= pass.atOnce));
+      at += chunk.count;
+      CHECK(next.first == at);
+      CHECK(next.count == std::min(pass.atOnce, range.end - at));
+    });
+    CHECK(at == range.end);
+  }
+}
+
+}  // namespace
+}  // namespace muster
