@@ -27,7 +27,7 @@ TEST_CASE("tensors are sorted by their place in the file; metadata are strings")
   REQUIRE(header.tensors.size() == 3);
   CHECK(header.tensors[0].name == "a");
   CHECK(header.tensors[0].type == "BF16");
-  CHECK(header.tensors[0].dtype == DType::Float32);
+  CHECK((header.tensors[0].dtype == DType::Float32));
   CHECK(header.tensors[1].name == "none");
   CHECK(header.tensors[2].name == "b");
   CHECK(header.tensors[2].shape == Shape{2, 1});
@@ -88,10 +88,10 @@ TEST_CASE("a tensor of a type that cannot be read is listed if it may be skipped
 
 TEST_CASE("names of element types in files") {
   for (const auto& [dtype, name] : detail::kSafetensorsDTypes) {
-    CHECK(detail::safetensorsName(dtype) == name);
-    CHECK(detail::safetensorsDType(name) == dtype);
+    CHECK((detail::safetensorsName(dtype) == name));
+    CHECK((detail::safetensorsDType(name) == dtype));
   }
-  for (const auto name : {"F16", "BF16"}) CHECK(detail::safetensorsDType(name) == DType::Float32);
+  for (const auto name : {"F16", "BF16"}) CHECK((detail::safetensorsDType(name) == DType::Float32));
   for (const auto name : {"", "f32", "F8_E4M3", "I32", "BOOL"})
     CHECK_FALSE(detail::safetensorsDType(name).has_value());
 }

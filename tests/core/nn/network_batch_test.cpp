@@ -72,11 +72,11 @@ TEST_CASE("an example has zeros of each input's shape and type, and a size where
   const Batch numbers = exampleFor(planOf({0, 3}, {LSTM{.units = 2}}));
   REQUIRE(numbers.features.size() == 1);
   CHECK(numbers.features[0].value.shape() == Shape{1, kExampleSize, 3});
-  CHECK(numbers.features[0].value.dtype() == DType::Float32);
+  CHECK((numbers.features[0].value.dtype() == DType::Float32));
   const Batch indices = exampleFor(planOf({7}, {Embedding{.vocabulary = 5, .features = 2}}));
   CHECK(indices.features[0].name == "x");
   CHECK(indices.features[0].value.shape() == Shape{1, 7});
-  CHECK(indices.features[0].value.dtype() == DType::Int64);
+  CHECK((indices.features[0].value.dtype() == DType::Int64));
 }
 
 TEST_CASE("a network's task follows its first output's activation, loss and width") {
