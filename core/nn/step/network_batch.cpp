@@ -141,7 +141,7 @@ void requireInput(const NetworkPlan& plan, std::size_t input, const Tensor& valu
                                       wanted.name, wanted.shape.toString(), value.toString(),
                                       lengthAdvice(wanted, shape)));
   const auto fits = [](std::int64_t size, std::int64_t stated) {
-    return size == stated || (stated == 0 && size > 0);
+    return stated == 0 ? size > 0 : size == stated;
   };
   if (examples &&
       std::equal(shape.begin() + 1, shape.end(), wanted.stated.begin(), wanted.stated.end(), fits))

@@ -48,12 +48,15 @@ TEST_CASE("open shapes are those of a batch's examples; stated ones stay") {
     const char* text;
   };
   for (const Row& row :
-       {Row{{2}, "network: the first batch gives the shape of open, and has to be [N, ...], got float32 [2] on cpu"},
+       {Row{{2},
+            "network: the first batch gives the shape of open, and has to be [N, ...], got float32 [2] on "
+            "cpu"},
         Row{{0, 3},
-            "network: the first batch has no examples to take the shape of open from, it is float32 [0, 3] on cpu"},
+            "network: the first batch has no examples to take the shape of open from, it is float32 [0, 3] "
+            "on cpu"},
         Row{{2, 0},
             "network: the first batch gives the shape of open, but its examples are empty: float32 [2, "
-            "0]"}}) {
+            "0] on cpu"}}) {
     batch.features[0] = named("open", row.shape);
     CHECK_REFUSED(shapesFrom(inputs, batch), row.text);
   }
@@ -100,8 +103,9 @@ TEST_CASE("features must have at least one example of the input's shape") {
   const NetworkPlan fixed = planOf({2, 3}, {LSTM{.units = 2}}), open = planOf({0, 3}, {LSTM{.units = 2}});
   CHECK_NOTHROW(requireInput(fixed, 0, Tensor::zeros({1, 2, 3})));
   CHECK_NOTHROW(requireInput(open, 0, Tensor::zeros({1, 9, 3})));
-  CHECK_REFUSED(requireInput(fixed, 0, Tensor::zeros({0, 2, 3})),
-                "network: expected x [2, 3] with at least one example before it, got float32 [0, 2, 3] on cpu");
+  CHECK_REFUSED(
+      requireInput(fixed, 0, Tensor::zeros({0, 2, 3})),
+      "network: expected x [2, 3] with at least one example before it, got float32 [0, 2, 3] on cpu");
   CHECK_REFUSED(
       requireInput(fixed, 0, Tensor::zeros({1, 4, 3})),
       "network: expected x [2, 3] with at least one example before it, got float32 [1, 4, 3] on cpu; a "
