@@ -164,29 +164,6 @@ TEST_CASE("--quiet leaves out the tests between epochs, and page --out says what
 #endif
 }
 
-TEST_CASE("a run refuses the checkpoints of an earlier one, and a directory to resume that is missing") {
-  const Muster muster;
-  const std::vector<std::string> saves{"--set", "listeners.checkpoints.directory=c"};
-  REQUIRE(muster.small("train", saves).exit == 0);
-  const std::string why =
-      "c: holds checkpoints of an earlier training, up to checkpoint-epoch-0001.safetensors; continue it "
-      "with --resume c, name another directory, --checkpoint-dir DIRECTORY, or remove these files\n";
-  const auto run = muster.small("train", saves);
-  CHECK(run.exit == 1);
-  CHECK(run.out.empty());
-  CHECK(run.err == "muster: " + why);
-  const auto plan = muster.small("plan", saves);  // trains nothing, so it is not refused
-  CHECK(plan.exit == 0);
-  CHECK(contains(plan.out, "\nplan: 2 workers"));
-  CHECK(contains(plan.out, "\nnote: muster train refuses this run for now: " + why));
-  CHECK(plan.err.empty());
-  const auto missing = muster.small("train", {"--set", "training.resume=missing"});
-  CHECK(missing.exit == 1);
-  CHECK(missing.err ==
-        "muster: missing: cannot be resumed: there is no such file or directory; --resume missing and "
-        "--checkpoint-dir missing together begin a training that the same run file continues later\n");
-}
-
 TEST_CASE("muster plan works after a training that has left all its files") {
   const Muster muster;
   std::vector<std::string> files{"--set", "listeners.checkpoints.directory=c",

@@ -57,18 +57,6 @@ TEST_CASE("a resumed run ends with the same bits as one that was never interrupt
   CHECK((convnet.tensorsIn("again") == whole));
 }
 
-TEST_CASE("shared gradients resume to the same bits, because adaptive thresholds are in the file") {
-  const Convnet convnet;
-  const auto train = [&](std::vector<std::string> more) {
-    more.insert(more.end(), {"--strategy", "shared"});
-    return convnet.runSmall(more).exit;
-  };
-  REQUIRE(train({"--epochs", "3", "--model", "whole"}) == 0);
-  REQUIRE(train({"--epochs", "1", "--model", "first"}) == 0);
-  REQUIRE(train({"--epochs", "3", "--model", "resumed", "--resume", "first"}) == 0);
-  CHECK((convnet.tensorsIn("resumed") == convnet.tensorsIn("whole")));
-}
-
 TEST_CASE("a strategy by name resumes to the same bits, and refuses other options") {
   const Convnet convnet;
   const auto train = [&](std::vector<std::string> more,
@@ -191,35 +179,6 @@ TEST_CASE("a file of another run or with other options is not resumed") {
   CHECK(cut.exit == 1);
   CHECK(cut.err.starts_with("muster: cut: "));
   CHECK_FALSE(std::filesystem::exists(convnet.directory / "new"));
-}
-
-TEST_CASE("a checkpoint with impossible numbers is refused by its name and the field") {
-  const Convnet convnet;
-  REQUIRE(convnet.runSmall({"--epochs", "1", "--quiet", "--checkpoint-dir", "c"}).exit == 0);
-  const auto path = convnet.directory / "c" / "checkpoint-epoch-0001.safetensors";
-  const auto whole = test::readFile(path);
-  const auto refusal = [&](const char* field, const std::function<void(Tensor&)>& damage) {
-    test::writeFile(path, whole);
-    const auto network = MultiLayerNetwork::load(path);
-    Tensor values = *findValues(network->trainingState(), field);
-    damage(values);
-    saveModel(*network, path, readModelNotes(path));
-    const auto run = convnet.runSmall({"--epochs", "2", "--quiet", "--resume", path.string()});
-    CHECK(run.exit == 1);
-    const auto begin = "muster: " + path.string() + ": cannot be resumed: training state: ";
-    CHECK_MESSAGE(run.err.starts_with(begin), run.err);
-    return run.err.substr(std::min(begin.size(), run.err.size()));
-  };
-  const auto first = [](std::int64_t number) {
-    return [number](Tensor& values) { values.data<std::int64_t>()[0] = number; };
-  };
-  CHECK(refusal("position", first(-1)) == "\"position\" has -1 trained batches, which is impossible\n");
-  CHECK(refusal("rounds", first(-5)) == "\"rounds\" has -5 finished rounds, which is impossible\n");
-  CHECK(refusal("rounds", [](Tensor& values) { values.data<std::int64_t>()[1] = 0; }) ==
-        "the strategy's plan: a round must have at least 1 iteration, got 0\n");
-  CHECK(refusal("examples", first(-1)) == "\"examples\" has numbers that workers cannot have trained\n");
-  CHECK(refusal("weights", [](Tensor& values) { values.data<double>()[0] = -1; }) ==
-        "\"weights\" must be finite and not negative\n");
 }
 
 TEST_CASE("Ctrl-C saves a model that can be used and resumed, and exits with 130") {

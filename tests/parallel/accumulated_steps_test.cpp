@@ -14,6 +14,7 @@
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
+#include "tests/support/toy_wrapper.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -119,8 +120,7 @@ TEST_CASE("a step takes the iterator's batches one after the other, also where t
   for (const int workers : {0, 1}) {  // 0: model.fit
     MultiLayerNetwork network(normalised(2));
     network.init();
-    workers == 0 ? network.fit(data)
-                 : ParallelWrapper::Builder(network).workers(1).pinThreads(false).build().fit(data);
+    workers == 0 ? network.fit(data) : toyWrapper(network, 1).build().fit(data);
     const auto values = network.block(BlockKind::Parameters).values.span<float>(),
                expected = one.block(BlockKind::Parameters).values.span<float>();
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -151,8 +151,7 @@ TEST_CASE("workers whose steps have n batches equal one worker on all batches jo
       const std::int64_t count = 16 / (2 * workers);
       Zeroed network(count);
       auto data = examples(2);
-      ParallelWrapper::Builder(*network).workers(workers).trainingMode(mode).pinThreads(false).build().fit(
-          data);
+      toyWrapper(*network, workers).trainingMode(mode).build().fit(data);
       CHECK(network->iteration() == 3);
       CHECK(stateBits(*network) == stateBits(*joined));
     }
@@ -163,11 +162,10 @@ TEST_CASE("a training with several batches a step is resumed within an epoch to 
   const auto file = directory / "after-two-steps.safetensors";
   Zeroed network(4);
   auto data = examples(4);
-  network->setListeners({std::make_shared<RecordingListener>(
-      ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
-        if (call.event != "merge" || call.iteration != 2) return;
-        ModelSnapshot(*network, trainer.trainingState()).write(file);
-      })});
+  network->setListeners({mergedListener([&](const RecordedCall& call, Trainer& trainer) {
+    if (call.event != "merge" || call.iteration != 2) return;
+    ModelSnapshot(*network, trainer.trainingState()).write(file);
+  })});
   network->fit(data);
   const auto resumed = MultiLayerNetwork::load(file);
   CHECK(resumed->configuration().accumulate == 4);
@@ -181,9 +179,8 @@ TEST_CASE("evaluating the training's own iterator is refused, whether its batche
     Zeroed network(count);
     auto data = examples(4);
     const DataSetIterator* seen = nullptr;
-    network->setListeners({std::make_shared<RecordingListener>(
-        ListenerScope::Merged,
-        [&](const RecordedCall&, Trainer& trainer) { seen = trainer.trainingData(); })});
+    network->setListeners(
+        {mergedListener([&](const RecordedCall&, Trainer& trainer) { seen = trainer.trainingData(); })});
     network->fit(data);
     CHECK(seen == &data);
   }
@@ -209,7 +206,7 @@ TEST_CASE("models and iterators that cannot accumulate are refused by name") {
   MultiLayerNetwork network(configuration);
   network.init();
   auto data = examples(4);
-  auto wrapper = ParallelWrapper::Builder(network).workers(2).pinThreads(false).build();
+  auto wrapper = toyWrapper(network, 2).build();
   CHECK(thrown<TrainingError>([&] {
           wrapper.fit(data);
         }).find("accumulate: a layer adds up numbers between workers") != std::string::npos);

@@ -7,19 +7,6 @@
 using namespace muster;
 using namespace muster::test;
 
-TEST_CASE("the iteration counts dispatched rounds, over epochs and fit() calls") {
-  // 5 batches over 2 workers: 3 rounds per epoch, the last with one batch.
-  ToyModel model;
-  auto data = ToyIterator::ofValues({1, 2, 3, 4, 5});
-  auto wrapper = toyWrapper(model, 2, 2).build();
-  wrapper.fit(data, 2);
-  CHECK(model.iteration() == 6);
-  CHECK(model.epoch() == 2);
-  wrapper.fit(data);
-  CHECK(model.iteration() == 9);
-  CHECK(model.epoch() == 3);
-}
-
 TEST_CASE("after a merge every replica has the same counters") {
   ToyModel model;
   auto data = ToyIterator::ofValues({1, 2, 3, 4, 5});
@@ -48,32 +35,4 @@ TEST_CASE("schedules see the iteration, the same in every worker") {
   wrapper.fit(data, 2);
   CHECK(model.parameters()[0] == 35);
   CHECK(model.iteration() == 9);
-}
-
-TEST_CASE("a stopped fit() leaves the epoch unfinished, and counts its rounds") {
-  ToyModel model;
-  auto data = ToyIterator::ofValues({1, 2, 3, 4, 5, 6, 7, 8});
-  auto wrapper = toyWrapper(model, 2, 1).listeners({stopAt(2)}).build();
-  wrapper.fit(data, 3);
-  CHECK(model.iteration() == 2);
-  CHECK(model.epoch() == 0);
-  // Later calls train whole epochs of 4 rounds.
-  wrapper.fit(data);
-  CHECK(model.iteration() == 6);
-  CHECK(model.epoch() == 1);
-  const auto steps = model.control().steps();
-  CHECK(steps.back().stamp.iteration == 5);
-}
-
-TEST_CASE("the model's score is that of the last merge, with and without listeners") {
-  // The last round is {4} and {0}: scores 0.5 (p - 4)^2 and 0.5 p^2 from the p before it.
-  // First round: {2}, {6}: p = 1 and 3, merged 2. So (2 + 2) / 2.
-  const std::vector<Listeners> audiences = {{}, {std::make_shared<RecordingListener>()}};
-  for (const auto& listeners : audiences) {
-    ToyModel model;
-    auto data = ToyIterator::ofValues({2, 6, 4, 0});
-    auto wrapper = toyWrapper(model, 2).listeners(listeners).build();
-    wrapper.fit(data);
-    CHECK(model.score() == 2);
-  }
 }

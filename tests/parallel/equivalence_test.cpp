@@ -50,7 +50,8 @@ TEST_CASE("workers(1) equals model.fit() bit for bit, at any frequency") {
 
 TEST_CASE("one worker equals model.fit() under every rule that promises it") {
   using Eager = OverlappedAveraging::Eager;
-  std::vector<AnyStrategy> rules = {SynchronousGradients{},
+  std::vector<AnyStrategy> rules = {Averaging{.frequency = 2, .updaterState = UpdaterState::Keep},
+                                    SynchronousGradients{},
                                     SharedGradients{},
                                     OuterAveraging{.frequency = 2},
                                     ElasticAveraging::sma(),
@@ -85,18 +86,6 @@ TEST_CASE("one worker equals model.fit() under every rule that promises it") {
         CHECK(alone.allBits() == wrapped.allBits());
         CHECK(bytes == 0);
       }
-}
-
-TEST_CASE("averageUpdaters(false) with one worker equals model.fit(), too") {
-  const ToyOptions options{.size = kWidth, .training = {.updater = Adam{.learningRate = 0.05}}};
-  ToyIterator data(randomBatches(4, 5, 3, kWidth), kWidth);
-  ToyModel alone(options), wrapped(options);
-  auto wrapper = toyWrapper(wrapped, 1, 2).averageUpdaters(false).build();
-  for (int call = 0; call < 3; ++call) {
-    alone.fit(data);
-    wrapper.fit(data);
-  }
-  CHECK(alone.allBits() == wrapped.allBits());
 }
 
 TEST_CASE(

@@ -59,59 +59,6 @@ TEST_CASE("if all workers fail at once, fit() throws one error") {
   }
 }
 
-TEST_CASE("after a score that is not finite nothing of its round is merged") {
-  for (const double score : {std::nan(""), std::numeric_limits<double>::infinity()}) {
-    ToyModel model;
-    model.control().reportedScore = [&](const Batch& b, double honest) {
-      return b.stamp.sequence == 4 ? score : honest;
-    };
-    auto data = twosAndSixes();
-    auto listener = std::make_shared<RecordingListener>();
-    auto wrapper = toyWrapper(model, 2, 2).listeners({listener}).build();
-    const auto failure = failureOf(wrapper, data);
-    CHECK(failure.worker == 0);
-    CHECK(contains(failure.text, "worker 0 on cpu failed in batch 5 of epoch 1: the score became "));
-    CHECK(contains(failure.text, std::isnan(score) ? "nan" : "inf"));
-    CHECK(model.parameters()[0] == kMergedOnce);
-    CHECK(listener->order() == "fitStart epochStart merge fitEnd");
-    checkTrainsAgain(wrapper, model);
-  }
-}
-
-TEST_CASE("features that are not finite reach no merge") {
-  ToyModel model;
-  auto data = ToyIterator::ofValues({2, 6, 2, 6, 2, std::nanf("")});
-  auto wrapper = toyWrapper(model, 2, 2).build();
-  CHECK(contains(failureOf(wrapper, data).text,
-                 "worker 1 on cpu failed in batch 6 of epoch 1: x holds nan: example 1 of the batch"));
-  CHECK(model.parameters()[0] == kMergedOnce);
-  checkTrainsAgain(wrapper, model);
-}
-
-TEST_CASE("a weight that is negative or not finite is refused before anything is merged") {
-  for (const double weight : {-1.0, std::nan("")}) {
-    ToyModel model;
-    model.control().reportedWeight = [&](const Batch& b) { return b.stamp.sequence == 5 ? weight : 1; };
-    auto data = twosAndSixes();
-    auto wrapper = toyWrapper(model, 2, 2).build();
-    const auto failure = failureOf(wrapper, data);
-    CHECK(failure.worker == 1);
-    CHECK(contains(failure.text, "worker 1 on cpu failed in batch 6 of epoch 1: "));
-    CHECK(contains(failure.text, "weight"));
-    CHECK(model.parameters()[0] == kMergedOnce);
-    checkTrainsAgain(wrapper, model);
-  }
-}
-
-TEST_CASE("a batch of the wrong shape fails in its worker") {
-  ToyModel model;
-  ToyIterator data({{{1, 2, 3}}, {{1, 2, 3}}}, 3);
-  auto wrapper = toyWrapper(model, 1).build();
-  const auto failure = failureOf(wrapper, data);
-  CHECK(failure.text == "worker 0 on cpu failed in batch 1 of epoch 1: toy: expected [N, 1], got [1, 3]");
-  checkTrainsAgain(wrapper, model);
-}
-
 TEST_CASE("after a failure no worker starts another batch") {
   LogLines log;
   std::atomic<bool> failing{false};

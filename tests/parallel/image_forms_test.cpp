@@ -7,6 +7,7 @@
 #include "muster/datasets/generated_digits.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/support/devices.h"
+#include "tests/support/toy_wrapper.h"
 
 namespace muster {
 namespace {
@@ -42,12 +43,7 @@ Trained train(Device device, const Form& form) {
        .layers = {Conv2d{.outChannels = 6, .kernel = {5, 5}}, MaxPool2d{.kernel = {2, 2}}, BatchNorm{},
                   Dense{.units = 24, .activation = Activation::ReLU}, Output{.classes = 10}}});
   network.init();
-  auto wrapper = ParallelWrapper::Builder(network)
-                     .workers(2)
-                     .averagingFrequency(3)
-                     .devices({device})
-                     .pinThreads(false)
-                     .build();
+  auto wrapper = toyWrapper(network, 2, 3).devices({device}).build();
   wrapper.fit(train, 3);
   const auto parameters = network.block(BlockKind::Parameters).values.span<float>();
   return {.parameters = {parameters.begin(), parameters.end()},

@@ -10,6 +10,7 @@
 #include "tests/parallel/uneven_sizes.h"
 #include "tests/support/reference_model.h"
 #include "tests/support/thrown.h"
+#include "tests/support/toy_wrapper.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -67,7 +68,7 @@ double distanceOf(TrainingMode mode, int workers, const TrainingOptions& trainin
   ReferenceModel many(options), one(options);
   const auto sizes = test::unevenSizes(workers, kSteps);
   SizedBatches split(sizes), together(test::joined(sizes, workers));
-  ParallelWrapper::Builder(many).workers(workers).trainingMode(mode).pinThreads(false).build().fit(split);
+  toyWrapper(many, workers).trainingMode(mode).build().fit(split);
   one.fit(together);
   REQUIRE(one.iteration() == kSteps);
   REQUIRE(many.iteration() == kSteps);

@@ -11,6 +11,7 @@
 #include "tests/support/held.h"
 #include "tests/support/small_examples.h"
 #include "tests/support/state_bits.h"
+#include "tests/support/toy_wrapper.h"
 #include "tests/support/whole.h"
 
 using namespace muster;
@@ -29,7 +30,7 @@ std::unique_ptr<MultiLayerNetwork> network() {
 }
 
 ParallelWrapper wrapperOf(Model& model, int workers = 3) {
-  return ParallelWrapper::Builder(model).workers(workers).averagingFrequency(2).pinThreads(false).build();
+  return toyWrapper(model, workers, 2).build();
 }
 
 /// Does something count / 10 times, then `count` times, and checks that the latter leave no additional

@@ -20,15 +20,12 @@ inline std::string mergedOf(ToyModel& model) {
 /// A listener that records the model's state before the first merge, after each merge and after each epoch.
 /// @param after  [merges] the states after so many
 inline std::shared_ptr<Listener> recordStates(ToyModel& model, std::vector<std::set<std::string>>& after) {
-  return std::make_shared<RecordingListener>(ListenerScope::Merged,
-                                             [&](const RecordedCall& call, Trainer& trainer) {
-                                               if (call.event == "fitStart" || call.event == "merge")
-                                                 after.emplace_back();
-                                               if (call.event == "epochStart" || call.event == "fitEnd")
-                                                 return;
-                                               trainer.model();
-                                               after.back().insert(mergedOf(model));
-                                             });
+  return mergedListener([&](const RecordedCall& call, Trainer& trainer) {
+    if (call.event == "fitStart" || call.event == "merge") after.emplace_back();
+    if (call.event == "epochStart" || call.event == "fitEnd") return;
+    trainer.model();
+    after.back().insert(mergedOf(model));
+  });
 }
 
 }  // namespace muster::test

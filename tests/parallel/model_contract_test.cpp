@@ -120,31 +120,13 @@ TEST_CASE("a listener's changes to the trainer's model are not trained, wherever
         wrapper.fit(data, 1);
         return model.allBits();
       };
-      const auto editor = std::make_shared<RecordingListener>(
-          ListenerScope::Merged, [](const RecordedCall& call, Trainer& trainer) {
-            if (call.event == "merge" || call.event == "epochEnd")
-              dynamic_cast<ToyModel&>(trainer.model()).setParameters({1000});
-          });
+      const auto editor = mergedListener([](const RecordedCall& call, Trainer& trainer) {
+        if (call.event == "merge" || call.event == "epochEnd")
+          dynamic_cast<ToyModel&>(trainer.model()).setParameters({1000});
+      });
       CHECK(fitted({editor}) == fitted({}));
     }
 }
-
-/// A model whose blocks() may return new memory at each call.
-class Moving final : public OneBlockModel {
- public:
-  using OneBlockModel::OneBlockModel;
-  std::unique_ptr<Model> replicate(Context& context) const override {
-    auto replica = std::make_unique<Moving>(&context);
-    replica->changing = replicasChange;
-    return replica;
-  }
-  std::span<StateBlock> blocks() override {
-    if (changing)
-      for (auto& block : blocks_) block.values = cloneTensor(block.values);
-    return blocks_;
-  }
-  bool changing = false, replicasChange = false;
-};
 
 /// A model that updates itself.
 class OwnUpdate final : public OneBlockModel {
@@ -153,20 +135,6 @@ class OwnUpdate final : public OneBlockModel {
   double update(const BatchStamp&) override { return 0; }
   std::span<StateBlock> updaterState() override { return {}; }
 };
-
-TEST_CASE("blocks whose memory changes between calls are refused before the training") {
-  for (const bool replicas : {false, true}) {
-    Moving model;
-    auto wrapper = toyWrapper(model, 2).build();
-    auto data = ToyIterator::ofValues({1, 2});
-    (replicas ? model.replicasChange : model.changing) = true;
-    const auto refusal = thrown<InvalidArgument>([&] { wrapper.fit(data); });
-    CHECK(refusal.starts_with(std::string("the block parameters of ") +
-                              (replicas ? "the replica of worker 0" : "the model")));
-    CHECK(refusal.find("in other memory than before: blocks() must always return the same memory") !=
-          std::string::npos);
-  }
-}
 
 TEST_CASE("a float64 model without its own update() is refused when the wrapper is built") {
   OneBlockModel model(nullptr, DType::Float64);

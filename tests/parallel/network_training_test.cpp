@@ -229,37 +229,6 @@ TEST_CASE("a network has the same bits on every run, for one to four workers and
     }
 }
 
-TEST_CASE("averaging a graph every three iterations equals the mean of two graphs, formed by hand") {
-  // Batch b goes to worker b mod 2; a round is three batches per worker. The second worker's batches are
-  // larger.
-  std::vector<Batch> batches;
-  for (std::uint64_t b = 0; b < 12; ++b) batches.push_back(taskBatch(b % 2 == 0 ? 2 : 6, b));
-  const auto configuration = twoTasks(Nesterovs{.learningRate = 0.05});
-  ComputationGraph model(configuration), first(configuration), second(configuration);
-  for (auto* graph : {&model, &first, &second}) graph->init();
-  ListIterator data(batches);
-  wrapperOf(model, 2).averagingFrequency(3).build().fit(data);
-
-  for (std::int64_t iteration = 0; iteration < 6; ++iteration) {
-    for (std::int64_t w = 0; w < 2; ++w) {
-      Batch batch = batches[static_cast<std::size_t>(2 * iteration + w)];
-      batch.stamp = {.sequence = 2 * iteration + w, .iteration = iteration};
-      (w == 0 ? first : second).step(batch);
-    }
-    if (iteration % 3 < 2) continue;
-    const auto ours = first.state(), theirs = second.state();
-    for (std::size_t b = 0; b < ours.size(); ++b) {
-      if (ours[b]->kind != BlockKind::Parameters && ours[b]->kind != BlockKind::UpdaterState) continue;
-      const auto x = ours[b]->values.span<float>(), y = theirs[b]->values.span<float>();
-      for (std::size_t i = 0; i < x.size(); ++i) x[i] = y[i] = 0.25f * x[i] + 0.75f * y[i];
-    }
-  }
-  CHECK(distance(model, first) < 1e-6);
-  REQUIRE(model.updaterState().size() == 1);
-  CHECK(distance(model.updaterState()[0], first.updaterState()[0]) < 1e-6);
-  CHECK(model.iteration() == 6);
-}
-
 TEST_CASE("workers on sequences of different lengths are weighted by unmasked steps") {
   for (const int workers : {2, 3, 4}) {
     // The first example of each joined batch is only padding, and in every fifth step a worker has no other

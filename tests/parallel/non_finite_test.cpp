@@ -178,9 +178,7 @@ TEST_CASE(
     MultiLayerNetwork model(tanhNetwork()), expected(tanhNetwork());
     model.init();
     expected.init();
-    const auto wrapperOf = [&](Model& of) {
-      return ParallelWrapper::Builder(of).workers(4).trainingMode(mode).pinThreads(false).build();
-    };
+    const auto wrapperOf = [&](Model& of) { return toyWrapper(of, 4).trainingMode(mode).build(); };
     auto wrapper = wrapperOf(model);
     auto data = examples(kExamples, 21);  // worker 1's second batch, in the second round of three
     std::string problem;

@@ -234,10 +234,9 @@ TEST_CASE("fit() runs out of memory: two nodes, whose links have allocations of 
 }
 
 TEST_CASE("fit() runs out of memory: two nodes, one of which collects checkpoints") {
-  const auto checkpoints = std::make_shared<RecordingListener>(
-      ListenerScope::Merged, [](const RecordedCall& call, Trainer& trainer) {
-        if (call.event == "merge" || call.event == "fitEnd") trainer.trainingState();
-      });
+  const auto checkpoints = mergedListener([](const RecordedCall& call, Trainer& trainer) {
+    if (call.event == "merge" || call.event == "fitEnd") trainer.trainingState();
+  });
   checkNodes(OverlappedAveraging{.frequency = 2, .updaterState = UpdaterState::Keep}, 53, {checkpoints});
 }
 
@@ -289,15 +288,13 @@ TEST_CASE("evaluate() in a listener runs out of memory") {
   ToyModel model(toy()), fresh(toy());
   fresh.state();
   auto data = examples(), held = examples();
-  const auto listener = std::make_shared<RecordingListener>(ListenerScope::Merged,
-                                                            [&](const RecordedCall& call, Trainer& trainer) {
-                                                              if (call.event != "epochEnd") return;
-                                                              std::optional<FailingAllocations> shortage;
-                                                              if (failing >= 0)
-                                                                shortage.emplace(failing, howLong);
-                                                              fails([&] { trainer.evaluate(held); });
-                                                              any = shortage && shortage->any();
-                                                            });
+  const auto listener = mergedListener([&](const RecordedCall& call, Trainer& trainer) {
+    if (call.event != "epochEnd") return;
+    std::optional<FailingAllocations> shortage;
+    if (failing >= 0) shortage.emplace(failing, howLong);
+    fails([&] { trainer.evaluate(held); });
+    any = shortage && shortage->any();
+  });
   auto wrapper = toyWrapper(model, 2, 2).prefetchBuffer(1).listeners({listener}).build();
   const auto train = [&] {
     model.copyStateFrom(fresh);

@@ -54,9 +54,7 @@ std::vector<std::byte> train(const NamedRule& rule, int workers, const Disturban
   }
   auto builder = builderOf(model, workers, rule.options);
   builder.prefetchBuffer(disturbance.prefetch).internals({.pretendedDevices = disturbance.devices});
-  if (disturbance.listeners)
-    builder.listeners({std::make_shared<RecordingListener>(ListenerScope::Worker, hook),
-                       std::make_shared<RecordingListener>(ListenerScope::Merged, hook)});
+  if (disturbance.listeners) builder.listeners({workerListener(hook), mergedListener(hook)});
   auto wrapper = builder.build();
   wrapper.fit(data, 2);
   wrapper.fit(data);
@@ -178,10 +176,9 @@ TEST_CASE("every rule: a stop merges what was trained") {
     const auto stopped = [&](std::optional<std::uint64_t> delays) {
       auto model = toy();
       auto data = batches();
-      const auto stopping = std::make_shared<RecordingListener>(
-          ListenerScope::Merged, [](const RecordedCall& call, Trainer& trainer) {
-            if (call.event == "merge" && call.iteration >= 2) trainer.stopFit();
-          });
+      const auto stopping = mergedListener([](const RecordedCall& call, Trainer& trainer) {
+        if (call.event == "merge" && call.iteration >= 2) trainer.stopFit();
+      });
       const auto sleep = std::make_shared<RandomDelays>(delays.value_or(0), 300us);
       if (delays) model.control().onStep = [sleep](const Batch&) { (*sleep)(); };
       auto wrapper = builderOf(model, w, rule.options).listeners({stopping}).build();

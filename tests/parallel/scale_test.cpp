@@ -11,6 +11,7 @@
 
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "tests/parallel/builder_of.h"
 #include "tests/parallel/every_rule.h"
 #include "tests/support/held.h"
 #include "tests/support/small_examples.h"
@@ -32,12 +33,7 @@ double train(const NamedRule& rule, int workers) {
                            .layers = {Output{.classes = 4}}});
   model.init();
   SmallExamples data(kRounds * workers);
-  auto wrapper = ParallelWrapper::Builder(model)
-                     .workers(workers)
-                     .strategy(rule.options)
-                     .prefetchBuffer(2)
-                     .pinThreads(false)
-                     .build();
+  auto wrapper = builderOf(model, workers, rule.options).prefetchBuffer(2).build();
   wrapper.fit(data, 2);
   const Held before = Held::now();
   double least = std::numeric_limits<double>::infinity();

@@ -17,7 +17,7 @@ TEST_CASE("stopFit() from a merged listener stops at that very merge") {
       CAPTURE(workers);
       ToyModel model;
       ToyIterator data(randomBatches(2, 40, 2));
-      auto listener = std::make_shared<RecordingListener>();
+      auto listener = mergedListener();
       auto wrapper =
           toyWrapper(model, workers, 2).prefetchBuffer(prefetch).listeners({listener, stopAt(6)}).build();
       wrapper.fit(data, 5);
@@ -31,11 +31,9 @@ TEST_CASE("stopFit() from a merged listener stops at that very merge") {
 TEST_CASE("stopFit() at the end of an epoch leaves that epoch finished") {
   ToyModel model;
   auto data = ToyIterator::ofValues({1, 2, 3, 4, 5});
-  auto listener = std::make_shared<RecordingListener>(ListenerScope::Merged,
-                                                      [](const RecordedCall& call, Trainer& trainer) {
-                                                        if (call.event == "epochEnd" && call.epoch == 1)
-                                                          trainer.stopFit();
-                                                      });
+  auto listener = mergedListener([](const RecordedCall& call, Trainer& trainer) {
+    if (call.event == "epochEnd" && call.epoch == 1) trainer.stopFit();
+  });
   auto wrapper = toyWrapper(model, 2, 2).listeners({listener}).build();
   wrapper.fit(data, 10);
   CHECK(model.epoch() == 2);
@@ -46,8 +44,7 @@ TEST_CASE("stopFit() at the end of an epoch leaves that epoch finished") {
 TEST_CASE("stopFit() in the first event trains nothing") {
   ToyModel model;
   auto data = ToyIterator::ofValues({1, 2, 3});
-  auto listener = std::make_shared<RecordingListener>(
-      ListenerScope::Merged, [](const RecordedCall&, Trainer& trainer) { trainer.stopFit(); });
+  auto listener = mergedListener([](const RecordedCall&, Trainer& trainer) { trainer.stopFit(); });
   auto wrapper = toyWrapper(model, 2).listeners({listener}).build();
   const auto before = model.allBits();
   wrapper.fit(data, 3);
@@ -64,14 +61,12 @@ TEST_CASE("stopFit() from a worker's listener merges what was trained") {
   model.control().onStep = [&](const Batch& batch) {
     if (batch.stamp.sequence == 1) gate.pass();
   };
-  auto listener = std::make_shared<RecordingListener>(ListenerScope::Worker,
-                                                      [&](const RecordedCall& call, Trainer& trainer) {
-                                                        if (call.event != "iteration" || call.batch != 2)
-                                                          return;
-                                                        gate.awaitVisitor();
-                                                        trainer.stopFit();
-                                                        gate.open();
-                                                      });
+  auto listener = workerListener([&](const RecordedCall& call, Trainer& trainer) {
+    if (call.event != "iteration" || call.batch != 2) return;
+    gate.awaitVisitor();
+    trainer.stopFit();
+    gate.open();
+  });
   auto data = ToyIterator::ofValues({4, 8, 6, 100, 100, 100, 100, 100});
   auto wrapper = toyWrapper(model, 2, 4).listeners({listener}).build();
   wrapper.fit(data);
@@ -149,7 +144,7 @@ TEST_CASE("stopFit() works from another thread at random moments, a hundred time
     ToyIterator data(randomBatches(random(), 5 + attempt % 7, 3, 1, true));
     data.onNext = [delays](std::int64_t, std::int64_t) { (*delays)(); };
     model.control().onStep = [delays](const Batch&) { (*delays)(); };
-    auto listener = std::make_shared<RecordingListener>();
+    auto listener = mergedListener();
     auto wrapper =
         toyWrapper(model, workers, 1 + attempt % 3).prefetchBuffer(attempt % 5).listeners({listener}).build();
     std::atomic<bool> over{false};

@@ -94,4 +94,11 @@ class RecordingListener final : public Listener {
   std::atomic<bool> inside_{false}, overlapped_{false};
 };
 
+inline std::shared_ptr<RecordingListener> mergedListener(RecordingListener::Hook hook = {}) {
+  return std::make_shared<RecordingListener>(ListenerScope::Merged, std::move(hook));
+}
+inline std::shared_ptr<RecordingListener> workerListener(RecordingListener::Hook hook = {}) {
+  return std::make_shared<RecordingListener>(ListenerScope::Worker, std::move(hook));
+}
+
 }  // namespace muster::test

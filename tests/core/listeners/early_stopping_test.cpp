@@ -173,8 +173,8 @@ TEST_CASE("the state of an earlier fit() is never restored") {
   ToyModel first, second;
   train(first, 0, 2, {listener});
   first.setParameters({7});
-  auto failure = std::make_shared<RecordingListener>(
-      ListenerScope::Merged, [](const RecordedCall&, Trainer&) { throw std::runtime_error("at the start"); });
+  auto failure =
+      mergedListener([](const RecordedCall&, Trainer&) { throw std::runtime_error("at the start"); });
   CHECK_THROWS(train(first, 0, 1, {failure, listener}));  // `listener` is only notified of the end
   train(second, 0, 1, {listener});
   CHECK(first.parameters()[0] == 7);

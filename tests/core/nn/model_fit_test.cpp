@@ -36,8 +36,8 @@ TEST_CASE("model.fit() counts iterations and epochs, and stamps its batches") {
 TEST_CASE("model.fit() calls listeners of both scopes, as a worker that merges after each step") {
   ToyModel model;
   auto data = ToyIterator::ofValues({2, 5});
-  auto merged = std::make_shared<RecordingListener>();
-  auto perWorker = std::make_shared<RecordingListener>(ListenerScope::Worker);
+  auto merged = mergedListener();
+  auto perWorker = workerListener();
   model.setListeners({merged, perWorker});
   model.fit(data, 2);
   CHECK(merged->order() == "fitStart epochStart merge merge epochEnd epochStart merge merge epochEnd fitEnd");
@@ -186,17 +186,16 @@ TEST_CASE("a score that is not finite is named, and does not change the paramete
 
 TEST_CASE("each listener gets onFitEnd, whatever the others throw, and the first failure is thrown") {
   const auto throwingAt = [](std::string event) {
-    return std::make_shared<RecordingListener>(ListenerScope::Merged,
-                                               [event](const RecordedCall& call, Trainer&) {
-                                                 if (call.event == event) throw std::runtime_error(event);
-                                               });
+    return mergedListener([event](const RecordedCall& call, Trainer&) {
+      if (call.event == event) throw std::runtime_error(event);
+    });
   };
   for (const std::string event : {"fitStart", "epochStart", "merge", "epochEnd", "fitEnd"}) {
     CAPTURE(event);
     ToyModel model;
     auto data = ToyIterator::ofValues({2});
     auto first = throwingAt(event), second = throwingAt("fitEnd");
-    auto last = std::make_shared<RecordingListener>();
+    auto last = mergedListener();
     model.setListeners({first, second, last});
     CHECK(thrown<std::runtime_error>([&] { model.fit(data); }) == event);
     for (const auto& listener : {first, second, last}) CHECK(listener->calls("fitEnd").size() == 1);
@@ -246,7 +245,7 @@ TEST_CASE("a step's score is read while the next step runs") {
 
   // A listener sees the model as the step left it.
   model.order.clear();
-  auto listener = std::make_shared<RecordingListener>();
+  auto listener = mergedListener();
   model.setListeners({listener});
   model.fit(data);
   CHECK(model.order == "step4 wait4 step5 wait5 step6 wait6 ");

@@ -16,6 +16,7 @@
 #include "tests/support/list_iterator.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/state_bits.h"
+#include "tests/support/toy_wrapper.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -45,8 +46,7 @@ Moments momentsAfter(double momentum, std::int64_t frequency, const std::vector<
                            .layers = {BatchNorm{.momentum = momentum, .name = "bn"}, Output{.classes = 2}}});
   model.init();
   ListIterator data(batches);
-  ParallelWrapper::Builder(model).workers(2).averagingFrequency(frequency).pinThreads(false).build().fit(
-      data);
+  toyWrapper(model, 2, frequency).build().fit(data);
   return {statistic(model, "bn.mean").data<float>()[0], statistic(model, "bn.variance").data<float>()[0]};
 }
 
@@ -121,7 +121,7 @@ Distances distancesOf(TrainingMode mode, int workers, const Updater& updater, bo
   one.init();
   const auto sizes = test::unevenSizes(workers, kSteps);
   auto split = batchesOf(sizes), together = batchesOf(test::joined(sizes, workers));
-  auto wrapper = ParallelWrapper::Builder(many).workers(workers).trainingMode(mode).pinThreads(false).build();
+  auto wrapper = toyWrapper(many, workers).trainingMode(mode).build();
   wrapper.fit(split);
   wrapper.fit(split);  // again, with the workers that had left
   one.fit(together, 2);
@@ -227,7 +227,7 @@ TEST_CASE("without synchronised statistics two workers differ from one on the jo
   many.init();
   one.init();
   auto split = batchesOf({2, 4, 3, 5, 2, 2}), together = batchesOf({6, 8, 4});
-  ParallelWrapper::Builder(many).workers(2).pinThreads(false).build().fit(split);
+  toyWrapper(many, 2).build().fit(split);
   one.fit(together);
   CHECK(distance(many.block(BlockKind::Parameters).values, one.block(BlockKind::Parameters).values) >
         1000 * kRounding);
@@ -263,7 +263,7 @@ TEST_CASE("synchronised: a graph whose first output is masked equals one worker 
   one.init();
   const auto start = many.clone();
   auto split = batches({2, 4, 3, 5, 2, 2}), together = batches({6, 8, 4});
-  ParallelWrapper::Builder(many).workers(2).pinThreads(false).build().fit(split);
+  toyWrapper(many, 2).build().fit(split);
   one.fit(together);
   const auto weights = [](Model& model) { return model.block(BlockKind::Parameters).segment("conv.weight"); };
   CHECK(distance(weights(many), weights(one)) < kRounding);
@@ -277,7 +277,7 @@ TEST_CASE("workers that bring different numbers of values to a sum get an error 
   batch.features.push_back({"features", Tensor::zeros({2, 3})});
   batch.labels.push_back({"labels", Tensor::zeros({2}, DType::Int64)});
   ListIterator data({batch, batch});
-  auto wrapper = ParallelWrapper::Builder(model).workers(2).pinThreads(false).build();
+  auto wrapper = toyWrapper(model, 2).build();
   std::string problem;
   try {
     wrapper.fit(data);
@@ -296,12 +296,7 @@ TEST_CASE("synchronised: every run has the same bits, and one worker equals the 
     model.init();
     std::vector<std::int64_t> sizes(23, 4);
     auto data = batchesOf(sizes);
-    auto wrapper = ParallelWrapper::Builder(model)
-                       .workers(workers)
-                       .averagingFrequency(frequency)
-                       .pinThreads(false)
-                       .prefetchBuffer(frequency == 1 ? 0 : 16)
-                       .build();
+    auto wrapper = toyWrapper(model, workers, frequency).prefetchBuffer(frequency == 1 ? 0 : 16).build();
     wrapper.fit(data, 3);
     return stateBits(model);
   };
@@ -328,7 +323,7 @@ TEST_CASE("a worker that fails wakes those that wait for it, and the wrapper can
     batches[bad].labels[0].value = cloneTensor(batches[bad].labels[0].value);
     batches[bad].labels[0].value.data<std::int64_t>()[2] = kClasses;
     ListIterator broken(batches);
-    auto wrapper = ParallelWrapper::Builder(model).workers(3).pinThreads(false).build();
+    auto wrapper = toyWrapper(model, 3).build();
     try {
       wrapper.fit(broken);
       FAIL("nothing failed");
@@ -345,16 +340,10 @@ TEST_CASE("a stop ends a synchronised training, also with workers inside a step"
   model.init();
   auto data = batchesOf(std::vector<std::int64_t>(40, 3));
   for (const std::int64_t at : {0, 1, 7, 30}) {
-    const auto listener = std::make_shared<RecordingListener>(
-        ListenerScope::Worker, [&](const RecordedCall& call, Trainer& trainer) {
-          if (call.event == "iteration" && call.iteration % 10 == at % 10) trainer.stopFit();
-        });
-    auto wrapper = ParallelWrapper::Builder(model)
-                       .workers(3)
-                       .averagingFrequency(4)
-                       .pinThreads(false)
-                       .listeners({listener})
-                       .build();
+    const auto listener = workerListener([&](const RecordedCall& call, Trainer& trainer) {
+      if (call.event == "iteration" && call.iteration % 10 == at % 10) trainer.stopFit();
+    });
+    auto wrapper = toyWrapper(model, 3, 4).listeners({listener}).build();
     wrapper.fit(data, 3);
   }
 }
@@ -364,11 +353,10 @@ TEST_CASE("all workers evaluate in the middle of a synchronised training") {
   model.init();
   auto data = batchesOf({4, 4, 4, 4, 4, 4, 4}), test = batchesOf({3, 3, 1});
   std::int64_t evaluated = 0;
-  const auto listener = std::make_shared<RecordingListener>(
-      ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
-        if (call.event == "merge") evaluated += trainer.evaluate(test).examples();
-      });
-  ParallelWrapper::Builder(model).workers(2).pinThreads(false).listeners({listener}).build().fit(data);
+  const auto listener = mergedListener([&](const RecordedCall& call, Trainer& trainer) {
+    if (call.event == "merge") evaluated += trainer.evaluate(test).examples();
+  });
+  toyWrapper(model, 2).listeners({listener}).build().fit(data);
   CHECK(evaluated == 4 * 7);
 }
 

@@ -21,6 +21,7 @@
 #include "tests/support/skip.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
+#include "tests/support/toy_wrapper.h"
 #include "tests/support/unrewound.h"
 
 using namespace muster;
@@ -201,8 +202,7 @@ TEST_CASE("regressions and labels have the bits of one worker, for any workers a
     CHECK(alone.task() == task);
     CHECK(alone.examples() == 61);
     for (const int workers : {1, 2, 5})
-      CHECK(ParallelWrapper::Builder(network).workers(workers).pinThreads(false).build().evaluateTask(data) ==
-            alone);
+      CHECK(toyWrapper(network, workers).build().evaluateTask(data) == alone);
     for (const int nodes : {2, 3})
       for (const auto& one : fromAll(nodes, [&](const Nodes& here) -> std::optional<AnyEvaluation> {
              MultiLayerNetwork own(configuration);
@@ -318,26 +318,6 @@ TEST_CASE(
   CHECK(batches[1] == std::set<std::int64_t>{1, 3, 5});
 }
 
-TEST_CASE("two workers' counts equal those worked out by hand") {
-  ToyModel model({.size = 2});
-  model.setParameters({0, 0.5f});  // class 1 unless class 0 leads by 0.5
-  Labelled data(0);
-  const auto add = [&](std::initializer_list<float> x, std::vector<std::int64_t> y) {
-    Batch batch;
-    const auto rows = static_cast<std::int64_t>(y.size());
-    batch.features.push_back({"x", Tensor::of(x, {rows, 2})});
-    batch.labels.push_back({"y", Tensor::empty({rows}, DType::Int64)});
-    std::ranges::copy(y, batch.labels.front().value.data<std::int64_t>());
-    data.list.push_back(batch);
-  };
-  add({1, 0, 0.25f, 0}, {0, 0});  // worker 0: right, wrong
-  add({0, 0, 1, 0}, {1, 1});      // worker 1: right, wrong
-  add({0, 1}, {1});               // worker 0: right
-  const Evaluation e = toyWrapper(model, 2).build().evaluate(data);
-  CHECK(e.confusionMatrix() == std::vector<std::int64_t>{1, 1, 1, 2});
-  CHECK(e.accuracy() == 0.6);
-}
-
 TEST_CASE("each batch goes to its worker, with the same stamp for any number of workers") {
   ToyModel model(wide());
   std::mutex mutex;
@@ -434,12 +414,11 @@ enum class Evaluating { Never, Between, InListeners };
 
 std::vector<std::byte> trainedBits(ParallelWrapper::Builder builder, ToyModel& model, Evaluating when) {
   Labelled data(8);
-  auto evaluator = std::make_shared<RecordingListener>(
-      ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
-        if (when != Evaluating::InListeners) return;
-        const Evaluation together = trainer.evaluate(data);
-        CHECK_MESSAGE(together == evaluate(trainer.model(), data), call.event);
-      });
+  auto evaluator = mergedListener([&](const RecordedCall& call, Trainer& trainer) {
+    if (when != Evaluating::InListeners) return;
+    const Evaluation together = trainer.evaluate(data);
+    CHECK_MESSAGE(together == evaluate(trainer.model(), data), call.event);
+  });
   auto wrapper = builder.listeners({evaluator}).build();
   auto training = trainingData();
   for (int i = 0; i < 2; ++i) {
@@ -511,11 +490,9 @@ TEST_CASE("a model whose output() writes its state trains as if nothing had been
   for (const bool evaluating : {false, true}) {
     Writing model;
     Labelled data(8);
-    auto evaluator = std::make_shared<RecordingListener>(ListenerScope::Merged,
-                                                         [&](const RecordedCall& call, Trainer& trainer) {
-                                                           if (evaluating && call.event == "merge")
-                                                             trainer.evaluate(data);
-                                                         });
+    auto evaluator = mergedListener([&](const RecordedCall& call, Trainer& trainer) {
+      if (evaluating && call.event == "merge") trainer.evaluate(data);
+    });
     auto training = trainingData();
     toyWrapper(model, 3, 2).listeners({evaluator}).build().fit(training, 2);
     bits.push_back(stateBits(model));
@@ -554,12 +531,11 @@ TEST_CASE("all workers take part in a merged listener's evaluation, and the trai
   Labelled data(8);
   int evaluations = 0;
   ParallelWrapper* wrapper = nullptr;
-  auto listener = std::make_shared<RecordingListener>(
-      ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
-        if (call.event != "merge") return;
-        CHECK(wrapper->evaluate(data).examples() == trainer.evaluate(data).examples());  // twice per merge
-        ++evaluations;
-      });
+  auto listener = mergedListener([&](const RecordedCall& call, Trainer& trainer) {
+    if (call.event != "merge") return;
+    CHECK(wrapper->evaluate(data).examples() == trainer.evaluate(data).examples());  // twice per merge
+    ++evaluations;
+  });
   auto built = toyWrapper(model, 3).listeners({listener}).build();
   wrapper = &built;
   auto training = trainingData();
@@ -694,13 +670,12 @@ TEST_CASE("during a training only its listeners can evaluate") {
   ToyModel model(wide());
   Labelled data(3), other(3);
   std::string inWorker;
-  auto listener = std::make_shared<RecordingListener>(
-      ListenerScope::Worker, [&](const RecordedCall& call, Trainer& trainer) {
-        if (call.event == "iteration")
-          inWorker = thrown<InvalidArgument>([&] { trainer.evaluate(data); });
-        else
-          CHECK(trainer.evaluate(data) == evaluate(trainer.model(), data));
-      });
+  auto listener = workerListener([&](const RecordedCall& call, Trainer& trainer) {
+    if (call.event == "iteration")
+      inWorker = thrown<InvalidArgument>([&] { trainer.evaluate(data); });
+    else
+      CHECK(trainer.evaluate(data) == evaluate(trainer.model(), data));
+  });
   auto wrapper = toyWrapper(model, 2).listeners({listener}).build();
   auto training = trainingData();
   wrapper.fit(training, 2);
@@ -728,15 +703,14 @@ TEST_CASE("an evaluation that fails in a listener ends fit() unless the listener
     model.control().onOutput = [](const Batch& batch) {
       if (batch.stamp.sequence == 4) boom();
     };
-    auto listener = std::make_shared<RecordingListener>(ListenerScope::Merged,
-                                                        [&](const RecordedCall& call, Trainer& trainer) {
-                                                          if (call.event != "merge") return;
-                                                          try {
-                                                            trainer.evaluate(data);
-                                                          } catch (const TrainingError&) {
-                                                            if (!caught) throw;
-                                                          }
-                                                        });
+    auto listener = mergedListener([&](const RecordedCall& call, Trainer& trainer) {
+      if (call.event != "merge") return;
+      try {
+        trainer.evaluate(data);
+      } catch (const TrainingError&) {
+        if (!caught) throw;
+      }
+    });
     auto wrapper = toyWrapper(model, 3).listeners({listener}).build();
     auto training = trainingData();
     const auto failure = muster::test::failureOf(wrapper, training);
@@ -771,13 +745,12 @@ TEST_CASE("if a training fails during a listener's evaluation, the evaluation fi
     };
     std::int64_t examples = 0;
     std::string second;
-    auto listener = std::make_shared<RecordingListener>(
-        ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
-          if (call.event != "merge") return;
-          examples = trainer.evaluate(data).examples();
-          // The reader reports its failure a moment later.
-          while (second.empty()) second = thrown<Error>([&] { trainer.evaluate(data); });
-        });
+    auto listener = mergedListener([&](const RecordedCall& call, Trainer& trainer) {
+      if (call.event != "merge") return;
+      examples = trainer.evaluate(data).examples();
+      // The reader reports its failure a moment later.
+      while (second.empty()) second = thrown<Error>([&] { trainer.evaluate(data); });
+    });
     auto wrapper = toyWrapper(model, 3).listeners({listener}).build();
     CHECK(muster::test::failureOf(wrapper, training).text ==
           "the data iterator failed at batch 9 of epoch 1: boom");
@@ -799,7 +772,7 @@ TEST_CASE("a wrapper trains with and evaluates data of the model's own descripti
   InputDescription prices{.columns = {{.name = "x"}}, .targets = {{"price", 100, 10}}};
   model.setInputDescription(prices);
   InMemoryDataSetIterator data(Tensor::zeros({4, 1}), Tensor::of({1, -2, 0, 2}, {4, 1}), 1);
-  auto wrapper = ParallelWrapper::Builder(model).workers(2).averagingFrequency(1).pinThreads(false).build();
+  auto wrapper = toyWrapper(model, 2, 1).build();
   model.block(BlockKind::Parameters).values.span<float>()[0] = 0;
   data.setDescription(prices);
   const auto scores = wrapper.evaluateTask(data);

@@ -86,16 +86,6 @@ TEST_CASE("every mode trains on several devices to the bits of one device") {
       }
 }
 
-TEST_CASE("replicas on several devices are equal after every merge") {
-  for (const auto mode : {TrainingMode::Averaging, TrainingMode::SynchronousGradients}) {
-    auto control = std::make_shared<ToyControl>();
-    ToyModel model({.size = kWidth}, control);
-    ToyIterator data(randomBatches(3, 15, 4, kWidth), kWidth);
-    toyWrapper(model, 5).internals({.pretendedDevices = 2}).trainingMode(mode).build().fit(data);
-    CHECK(checkReplicasEqual(*control) == 12);
-  }
-}
-
 TEST_CASE("the plan says how replicas on several devices are merged, and by which transport") {
   const auto planBy = [](std::string_view kind) {
     return fmt::format(
@@ -115,46 +105,6 @@ TEST_CASE("the plan says how replicas on several devices are merged, and by whic
     wrapper.fit(data);
     CHECK(wrapper.plan() == planBy(works ? "peer copies" : "the host"));
   }
-}
-
-TEST_CASE("a failure on one of several devices leaves the model at the last merge") {
-  for (const auto mode : {TrainingMode::Averaging, TrainingMode::SynchronousGradients}) {
-    auto control = std::make_shared<ToyControl>();
-    ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}}, control);
-    auto wrapper = toyWrapper(model, 4).internals({.pretendedDevices = 2}).trainingMode(mode).build();
-    // Rounds of four: from 0 to 2, then {4, 4, failure, 4}.
-    auto data = ToyIterator::ofValues({4, 4, 4, 4, 4, 4, 4, 4});
-    control->onStep = [](const Batch& batch) {
-      if (batch.stamp.sequence == 6) throw std::runtime_error("a kernel fell over");
-    };
-    CHECK(thrown<TrainingError>([&] { wrapper.fit(data); }) ==
-          "worker 2 on cpu failed in batch 7 of epoch 1: a kernel fell over");
-    CHECK(model.parameters()[0] == 2);
-    CHECK(model.iteration() == 1);
-    control->onStep = nullptr;
-    wrapper.fit(data);  // 3, 3.5
-    CHECK(model.parameters()[0] == 3.5f);
-  }
-}
-
-TEST_CASE("listeners read the model and evaluate it during a training on several devices") {
-  const auto run = [](int devices) {
-    ToyModel model({.size = 3, .training = halfNesterovs()});
-    std::vector<float> seen;
-    const auto watcher = onMerge([&](const MergeEvent& event) {
-      const auto values = dynamic_cast<ToyModel&>(event.trainer.model()).parameters();
-      seen.insert(seen.end(), values.begin(), values.end());
-    });
-    ToyIterator data(randomBatches(5, 8, 4, 3), 3);
-    toyWrapper(model, 4)
-        .internals({.pretendedDevices = devices})
-        .averageUpdaters(false)
-        .listeners({watcher})
-        .build()
-        .fit(data, 2);
-    return seen;
-  };
-  CHECK(run(4) == run(0));
 }
 
 namespace {

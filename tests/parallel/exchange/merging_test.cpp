@@ -17,7 +17,7 @@ TEST_CASE("parameters become the mean weighted by examples, the score likewise")
   // p = (2 * 1.5 + 1 * 4) / 3, score = (2 * 5 + 1 * 32) / 3.
   ToyModel model;
   ToyIterator data({{{2, 4}}, {{8}}});
-  auto listener = std::make_shared<RecordingListener>();
+  auto listener = mergedListener();
   auto wrapper = toyWrapper(model, 2).listeners({listener}).build();
   wrapper.fit(data);
   CHECK(model.parameters()[0] == Approx(7.0 / 3).epsilon(1e-7));
@@ -36,49 +36,6 @@ TEST_CASE("masked examples weigh nothing") {
   auto wrapper = toyWrapper(model, 2).build();
   wrapper.fit(data);
   CHECK(model.parameters()[0] == Approx(8.5 / 3.5).epsilon(1e-7));
-}
-
-TEST_CASE("a worker whose examples were all masked does not contribute") {
-  ToyModel model;
-  ToyIterator data({{{2}}, {{8, 8}, {0, 0}}});
-  auto wrapper = toyWrapper(model, 2).build();
-  wrapper.fit(data);
-  CHECK(model.parameters()[0] == 1);
-}
-
-TEST_CASE("a round in which every example was masked is weighted by batches") {
-  // Only L2 has an effect: a step changes p to p - 0.5 * 0.5 p. Worker 0 does two: 8, 6, 4.5; worker 1 one:
-  // 8, 6. p = (2 * 4.5 + 6) / 3 = 5.
-  ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}, .l2 = 0.5}});
-  model.setParameters({8});
-  const ToyBatch masked{{1}, {0}};
-  ToyIterator data({masked, masked, masked});
-  auto wrapper = toyWrapper(model, 2, 2).build();
-  wrapper.fit(data);
-  CHECK(model.parameters()[0] == 5);
-}
-
-TEST_CASE("weights count all examples since the last merge") {
-  // Round 1 (frequency 2). Worker 0: {2}, {6}: p = 0, 1, 3.5, weight 2. Worker 1: {4, 8}, {1, 1, 1, 1}: p =
-  // 0, 3, 2, weight 6. p = (7 + 12) / 8 = 2.375. Round 2: {2.375} leaves worker 0 unchanged, {6.375} moves
-  // worker 1 to 4.375; weights 1 and 1, not 3 and 7: p = 3.375.
-  ToyModel model;
-  ToyIterator data({{{2}}, {{4, 8}}, {{6}}, {{1, 1, 1, 1}}, {{2.375f}}, {{6.375f}}});
-  auto wrapper = toyWrapper(model, 2, 2).build();
-  wrapper.fit(data);
-  CHECK(model.parameters()[0] == 3.375f);
-}
-
-TEST_CASE("statistics are merged as moments of the mixture") {
-  // Batch {2, 4}: mean 3, variance 1, weight 2. Batch {8}: mean 8, variance 0, weight 1.
-  // Mean 14/3; variance (2 (1 + 9) + 64) / 3 - (14/3)^2 = 28 - 196/9 = 56/9, that of 2, 4, 8 together.
-  ToyModel model({.statistics = true});
-  ToyIterator data({{{2, 4}}, {{8}}});
-  auto wrapper = toyWrapper(model, 2).build();
-  wrapper.fit(data);
-  const auto statistics = model.statistics();
-  CHECK(statistics[0] == Approx(14.0 / 3).epsilon(1e-6));
-  CHECK(statistics[1] == Approx(56.0 / 9).epsilon(1e-6));
 }
 
 TEST_CASE("idle workers do not contribute, and receive the mean") {
@@ -108,16 +65,6 @@ TEST_CASE("with more workers than batches, the only contributor's state is copie
 // Nesterov, learning rate and momentum 0.5: v = 0.5 v + g, p -= 0.5 (g + 0.5 v). From p = v = 0:
 // worker 0, batch {4}: v = -4, p = 3. Worker 1, batch {8}: v = -8, p = 6. Merged p = 4.5.
 // Round 2 has a batch for worker 0 only, {4}: g = 0.5.
-
-TEST_CASE("the updater's state is averaged with the parameters") {
-  // Merged v = -6. Round 2: v = -3 + 0.5 = -2.5, p = 4.5 - 0.5 (0.5 - 1.25) = 4.875.
-  ToyModel model({.training = halfNesterovs()});
-  auto data = ToyIterator::ofValues({4, 8, 4});
-  auto wrapper = toyWrapper(model, 2).build();
-  wrapper.fit(data);
-  CHECK(model.parameters()[0] == 4.875f);
-  CHECK(model.updaterState("velocity")[0] == -2.5f);
-}
 
 TEST_CASE("averageUpdaters(false): each worker keeps its updater's state, also over fit() calls") {
   // Round 2: worker 0 continues from its own v = -4: v = -1.5, p = 4.5 - 0.5 (0.5 - 0.75) = 4.625. The user's
@@ -186,20 +133,6 @@ TEST_CASE("all replicas are constructed before the first step") {
   CHECK(early == 0);
 }
 
-TEST_CASE("training starts from the user's model as it is when fit() is called") {
-  ToyModel model;
-  auto data = ToyIterator::ofValues({2, 2});
-  auto wrapper = toyWrapper(model, 2).build();
-  wrapper.fit(data);
-  CHECK(model.parameters()[0] == 1);
-  model.setParameters({10});
-  model.setCounters(100, 20);
-  wrapper.fit(data);
-  CHECK(model.parameters()[0] == 6);
-  CHECK(model.iteration() == 101);
-  CHECK(model.epoch() == 21);
-}
-
 TEST_CASE("synchronousUntil merges every iteration up to it, then at the frequency") {
   std::vector<std::int64_t> iterations;
   ToyModel model;
@@ -221,22 +154,5 @@ TEST_CASE("measureDivergence reports the replicas' distance from their mean, as 
     toyWrapper(model, 2).measureDivergence(measure).listeners({recorder}).build().fit(data);
     REQUIRE(all.size() == 1);
     CHECK(all[0] == doctest::Approx(measure || reads ? std::sqrt(0.75) / 2.5 : 0));
-  }
-}
-
-TEST_CASE("for a listener the divergence is measured at 64 merges, then at every second one") {
-  std::vector<float> values;
-  for (int round = 0; round < 70; ++round) values.insert(values.end(), {2, 6});  // the workers always differ
-  for (const bool always : {false, true}) {
-    ToyModel model;
-    auto data = ToyIterator::ofValues(values);
-    std::vector<double> all;
-    const auto recorder = onMerge([&](const MergeEvent& event) { all.push_back(event.divergence); }, true);
-    toyWrapper(model, 2, 1).measureDivergence(always).listeners({recorder}).build().fit(data);
-    REQUIRE(all.size() == 70);
-    for (std::size_t merge = 1; merge <= 70; ++merge) {
-      CAPTURE(merge);
-      CHECK((all[merge - 1] > 0) == (always || merge <= 64 || merge % 2 == 0));
-    }
   }
 }

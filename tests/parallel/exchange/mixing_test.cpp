@@ -135,35 +135,6 @@ TEST_CASE("every replica gets its own combination of the old values, on the host
         }
 }
 
-TEST_CASE("statistics become those of the mixture of distributions, and a row of one share of 1 is a copy") {
-  constexpr std::int64_t kHalf = 50;
-  for (const int devices : {0, 1, 2, 4}) {
-    CAPTURE(devices);
-    const auto before = normal(4, kHalf);
-    auto replicas = normal(4, kHalf);
-    Mixing mixing(4, 8);
-    mixing.setRow(0, std::vector<MixingShare>{{0, 0.25}, {1, 0.5}, {3, 0.25}});
-    mixing.setRow(2, std::vector<MixingShare>{{3, 1}});
-    mixAll(*exchangeOf(replicas, devices), mixing);
-    const auto m = [&](int w, std::int64_t i) { return static_cast<double>(before.values(w, Moments)[i]); };
-    for (std::int64_t i = 0; i < kHalf; ++i) {
-      double mean = 0, square = 0;
-      for (const auto& [w, factor] : mixing.row(0)) {
-        const int from = static_cast<int>(w);
-        mean += factor * m(from, i);
-        square += factor * (m(from, kHalf + i) + m(from, i) * m(from, i));
-      }
-      // Computed in float64 with one rounding to float32; the cancellation happens in float64.
-      CHECK(std::abs(replicas.values(0, Moments)[i] - mean) <= roundings(1, std::abs(mean)) + 1e-12);
-      CHECK(std::abs(replicas.values(0, Moments)[kHalf + i] - (square - mean * mean)) <=
-            roundings(1, square) + 1e-12);
-    }
-    CHECK(sameBits(replicas.values(2, Moments), before.values(3, Moments), 2 * kHalf));
-    for (const int w : {1, 3})
-      CHECK(sameBits(replicas.values(w, Moments), before.values(w, Moments), 2 * kHalf));
-  }
-}
-
 TEST_CASE("the merged copy gets the bits of a merge of the old values") {
   const std::vector<double> weights = {1, 0, 2, 3};
   for (const int devices : {0, 1, 2, 4}) {

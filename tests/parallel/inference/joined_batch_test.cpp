@@ -83,15 +83,21 @@ TEST_CASE("more rows than the limit are computed in pieces, whose outputs are jo
   CHECK(valuesOf(joined.output(3, 5)) == Values{3, 4});  // across two pieces
 }
 
-TEST_CASE("rows are computed in two sizes if that saves more than an eighth") {
-  const Batch batch = batchOf(Values(18));
-  for (const bool two : {false, true}) {
+TEST_CASE("rows are padded by an eighth at most, or computed in two parts if that is allowed") {
+  const std::tuple<std::size_t, bool, std::vector<std::int64_t>> rows[] = {
+      {18, false, {28}},   {18, true, {16, 2}}, {32, true, {32}},    {31, true, {32}},
+      {28, true, {28}},    {25, true, {28}},    {24, true, {16, 8}}, {19, true, {16, 4}},
+      {17, true, {16, 1}}, {13, true, {12, 1}}, {11, true, {12}},    {7, true, {8}},
+      {5, true, {4, 1}},   {3, true, {2, 1}},   {1, true, {1}},      {70, true, {32, 32, 4, 2}}};
+  for (const auto& [examples, two, sizes] : rows) {
+    CAPTURE(examples);
+    CAPTURE(two);
+    const Batch batch = batchOf(Values(examples));
     Counting model;
     JoinedBatch joined(/*limit=*/32, two);
-    joined.join(std::vector<JoinedBatch::Part>{{&batch, 0, 18}});
+    joined.join(std::vector<JoinedBatch::Part>{{&batch, 0, static_cast<std::int64_t>(examples)}});
     joined.compute(model);
-    // 16 and 2 rows are fewer than 28.
-    CHECK(model.rows == (two ? std::vector<std::int64_t>{16, 2} : std::vector<std::int64_t>{28}));
+    CHECK(model.rows == sizes);
   }
 }
 

@@ -26,13 +26,10 @@ namespace {
 
 using Clock = ParallelInference::Clock;
 
-constexpr float kBad = 666;
-
 constexpr InferenceMode kModes[] = {InferenceMode::Sequential, InferenceMode::Batched,
                                     InferenceMode::InPlace};
 
-/// A model whose outputs wait until the test releases them, and which records the numbers of examples. It
-/// fails for features equal to kBad.
+/// A model whose outputs wait until the test releases them, and which records the numbers of examples.
 struct Gate {
   explicit Gate(ToyModel& model) {
     model.control().onOutput = [this](const Batch& batch) {
@@ -40,8 +37,6 @@ struct Gate {
       sizes.push_back(batch.examples());
       changed.notify_all();
       changed.wait(lock, [this] { return open; });
-      for (const float value : batch.features.front().value.span<float>())
-        if (value == kBad) throw std::runtime_error("bad features");
     };
   }
   void waitForOutputs(std::size_t count) {
@@ -159,23 +154,6 @@ TEST_CASE("calls that wait while the worker is busy are joined, and padded to a 
   CHECK(gate.sizes == std::vector<std::int64_t>{1, 8});
 }
 
-TEST_CASE("a joined batch is padded by an eighth at most, or computed in two parts") {
-  const std::vector<std::pair<std::int64_t, std::vector<std::int64_t>>> expected{
-      {32, {32}},    {31, {32}}, {28, {28}}, {25, {28}},  {24, {16, 8}}, {19, {16, 4}}, {17, {16, 1}},
-      {13, {12, 1}}, {11, {12}}, {7, {8}},   {5, {4, 1}}, {3, {2, 1}},   {1, {1}},      {70, {32, 32, 4, 2}}};
-  for (const auto& [examples, sizes] : expected) {
-    CAPTURE(examples);
-    ToyModel model;
-    Gate gate(model);
-    gate.openUp();
-    ParallelInference inference(model, {.pinThreads = false});
-    Tensor x = Tensor::empty({examples, 1});
-    for (std::int64_t i = 0; i < examples; ++i) x.data<float>()[i] = static_cast<float>(i);
-    CHECK(sameBits(inference.output(x).output, x));
-    CHECK(gate.sizes == sizes);
-  }
-}
-
 TEST_CASE("each caller owns its output") {
   ToyModel model;
   Gate gate(model);
@@ -199,26 +177,6 @@ TEST_CASE("each caller owns its output") {
       CHECK(!shareMemory(larger, outputs[other]));
     }
   }
-}
-
-TEST_CASE("a batch does not exceed its limit, and calls of other shapes are not joined") {
-  ToyModel model;
-  Gate gate(model);
-  ParallelInference inference(model, {.batchLimit = 4, .pinThreads = false});
-  std::vector<Answer> answers;
-  answers.push_back(ask(inference, row(0)));
-  gate.waitForOutputs(1);
-  const auto add = [&](const Tensor& x) {
-    answers.push_back(ask(inference, x));
-    waitForCalls(inference, static_cast<std::int64_t>(answers.size()) - 1);
-  };
-  add(row(1, 2));
-  add(row(2).reshape({1, 1, 1}));
-  add(row(3, 3));  // too many to join the first
-  add(row(4, 2));
-  gate.openUp();
-  for (std::size_t i = 0; i < answers.size(); ++i) CHECK(valueOf(answers[i]) == static_cast<float>(i));
-  CHECK(gate.sizes == std::vector<std::int64_t>{1, 4, 1, 3});
 }
 
 TEST_CASE("with a batch time the first call waits for others") {
@@ -284,27 +242,6 @@ TEST_CASE("a batch time that has passed ends the waiting") {
   CHECK(inference.output(row(2)).output.data<float>()[0] == 2);
 }
 
-TEST_CASE("a call with more examples than the limit is computed in parts") {
-  ToyModel model;
-  Gate gate(model);
-  gate.openUp();
-  ParallelInference inference(model, {.batchLimit = 4, .pinThreads = false});
-  Tensor x = Tensor::empty({11, 1});
-  for (int i = 0; i < 11; ++i) x.data<float>()[i] = static_cast<float>(i);
-  CHECK(sameBits(inference.output(x).output, x));
-  CHECK(gate.sizes == std::vector<std::int64_t>{4, 4, 3});
-}
-
-TEST_CASE("an example batch is compiled in each size at the start") {
-  ToyModel model;
-  Gate gate(model);
-  gate.openUp();
-  Batch example;
-  example.features.push_back({"x", row(1, 2)});
-  const ParallelInference inference(model, {.batchLimit = 24, .example = example, .pinThreads = false});
-  CHECK(gate.sizes == std::vector<std::int64_t>{1, 2, 3, 6, 9, 12, 21, 24});
-}
-
 TEST_CASE("a model that knows its input shape is compiled at the start unless an option says otherwise") {
   Knowing model;
   Gate gate(model.toy);
@@ -342,17 +279,6 @@ TEST_CASE("a deadline that has passed before the call is answered at once, and n
             "output: the deadline passed before the call");
     CHECK(computed == 0);
   }
-}
-
-TEST_CASE("with InPlace a deadline ends the waiting for a replica") {
-  ToyModel model;
-  Gate gate(model);
-  ParallelInference inference(model, {.mode = InferenceMode::InPlace});
-  auto computed = ask(inference, row(1));
-  gate.waitForOutputs(1);
-  CHECK(thrown<DeadlineExceeded>([&] { inference.output(row(2), Clock::now() + 5ms); }) != "");
-  gate.openUp();
-  CHECK(valueOf(computed) == 1);
 }
 
 TEST_CASE("with InPlace a caller gets its turn even if others call again at once") {
@@ -508,18 +434,6 @@ TEST_CASE("a model is replaced as a whole while it serves calls") {
   }
 }
 
-TEST_CASE("a new model of other shapes is refused, and the old one keeps serving") {
-  ToyModel model, other({.size = 2});
-  model.setParameters({5});
-  ParallelInference inference(model, {.pinThreads = false});
-  CHECK(thrown<InvalidArgument>([&] {
-          inference.updateModel(other);
-        }).starts_with("updateModel: the model is of another form: its p [2] in the block"));
-  const auto [out, version] = inference.output(row(1));
-  CHECK(out.data<float>()[0] == 6);
-  CHECK(version == 1);
-}
-
 TEST_CASE("the user's model may change or be destroyed meanwhile") {
   auto model = std::make_unique<ToyModel>();
   model->setParameters({5});
@@ -527,23 +441,6 @@ TEST_CASE("the user's model may change or be destroyed meanwhile") {
   model->setParameters({7});
   model.reset();
   CHECK(inference.output(row(1)).output.data<float>()[0] == 6);
-}
-
-TEST_CASE("invalid features of one call fail that call alone") {
-  ToyModel model;
-  Gate gate(model);
-  ParallelInference inference(model, {.batchLimit = 8, .pinThreads = false});
-  auto first = ask(inference, row(0));
-  gate.waitForOutputs(1);
-  std::vector<Answer> answers;
-  for (const float value : {1.0f, kBad, 3.0f}) answers.push_back(ask(inference, row(value)));
-  waitForCalls(inference, 3);
-  gate.openUp();
-  CHECK(valueOf(first) == 0);
-  CHECK(valueOf(answers[0]) == 1);
-  CHECK(thrown<std::runtime_error>([&] { answers[1].get(); }) == "bad features");
-  CHECK(valueOf(answers[2]) == 3);
-  CHECK(gate.sizes == std::vector<std::int64_t>{1, 3, 1, 1, 1});
 }
 
 TEST_CASE("the error about invalid features describes them") {

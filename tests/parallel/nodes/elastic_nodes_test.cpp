@@ -15,6 +15,7 @@
 #include "muster/core/nn/training_state.h"
 #include "muster/parallel/nodes/gloo/redis_store.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "tests/parallel/builder_of.h"
 #include "tests/parallel/every_rule.h"
 #include "tests/parallel/nodes/node_processes/process.h"
 #include "tests/parallel/nodes/node_processes/redis_server.h"
@@ -163,19 +164,15 @@ std::string replayed(const Training& training, const std::vector<Begin>& history
       // A generation ends by a stop or like the loss of a node; after an epoch, when no landing is pending.
       const bool loss = !last && next.nodes < history[i].nodes;
       TrainingState state;
-      const auto end = std::make_shared<RecordingListener>(
-          ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
-            if (call.event != (next.batches == 0 ? "epochEnd" : "merge") || call.iteration != next.iteration)
-              return;
-            state = trainer.trainingState();
-            if (loss) throw std::runtime_error("a node is lost");
-            trainer.stopFit();
-          });
-      auto wrapper = ParallelWrapper::Builder(model)
-                         .workers(history[i].nodes * training.workers)
+      const auto end = mergedListener([&](const RecordedCall& call, Trainer& trainer) {
+        if (call.event != (next.batches == 0 ? "epochEnd" : "merge") || call.iteration != next.iteration)
+          return;
+        state = trainer.trainingState();
+        if (loss) throw std::runtime_error("a node is lost");
+        trainer.stopFit();
+      });
+      auto wrapper = builderOf(model, history[i].nodes * training.workers, one.options)
                          .groups(history[i].nodes)
-                         .pinThreads(false)
-                         .strategy(one.options)
                          .listeners({end})
                          .build();
       const auto fit = [&] { wrapper.fit(data, training.epochs - model.epoch()); };

@@ -14,6 +14,7 @@
 #include "tests/parallel/nodes/node_processes/process.h"
 #include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/toy_wrapper.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -24,13 +25,7 @@ namespace {
 double undisturbed(const std::string& data, int epochs) {
   const auto digits = openDigits(data);
   auto model = digitsModel();
-  ParallelWrapper::Builder(*model)
-      .workers(3)
-      .groups(3)
-      .pinThreads(false)
-      .averagingFrequency(kDigitsFrequency)
-      .build()
-      .fit(*digits.training, epochs);
+  toyWrapper(*model, 3, kDigitsFrequency).groups(3).build().fit(*digits.training, epochs);
   return model->evaluate(*digits.test).accuracy();
 }
 

@@ -3,46 +3,24 @@
 #include <doctest/doctest.h>
 
 #include <array>
-#include <functional>
 #include <numeric>
 #include <thread>
 
+#include "tests/parallel/nodes/on_links.h"
+#include "tests/support/failure.h"
 #include "tests/support/thrown.h"
-#include "tests/support/virtual_network.h"
 
 using namespace muster;
 using namespace std::chrono_literals;
-using muster::test::thrown;
+using namespace muster::test;
 
 namespace {
-
-/// Each node's thread runs `body` with its link. @return [node] what it throws; "" if nothing.
-std::vector<std::string> onNodes(VirtualNetwork& network, std::chrono::milliseconds silence,
-                                 const std::function<void(NodeLink&)>& body) {
-  std::vector<std::string> problems(static_cast<std::size_t>(network.nodes()));
-  std::vector<std::jthread> threads;
-  for (int n = 0; n < network.nodes(); ++n)
-    threads.emplace_back([&, n] {
-      try {
-        NodeLink link([&network, n] { return network.transport(n); }, silence);
-        body(link);
-      } catch (const std::exception& error) {
-        problems[static_cast<std::size_t>(n)] = error.what();
-      }
-    });
-  threads.clear();
-  return problems;
-}
 
 void gatherOnce(NodeLink& link) {
   const std::array own{static_cast<std::byte>(link.node())};
   std::vector<std::byte> all(static_cast<std::size_t>(link.nodes()));
   link.gather(own, all);
   for (int n = 0; n < link.nodes(); ++n) CHECK(all[static_cast<std::size_t>(n)] == static_cast<std::byte>(n));
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
@@ -73,7 +51,7 @@ TEST_CASE("after a failure the first node that is left is known on all that are 
     CAPTURE(lost);
     VirtualNetwork network(3);
     std::array<int, 3> first{-1, -1, -1};
-    onNodes(network, 300ms, [&](NodeLink& link) {
+    onLinks(network, 300ms, [&](NodeLink& link) {
       gatherOnce(link);
       CHECK(link.firstLeft() == 0);
       network.silence(lost);
@@ -89,7 +67,7 @@ TEST_CASE("after a failure the first node that is left is known on all that are 
 TEST_CASE("a node that fails by itself is not lost") {
   VirtualNetwork network(2);
   int first = -1;
-  onNodes(network, 30s, [&](NodeLink& link) {
+  onLinks(network, 30s, [&](NodeLink& link) {
     gatherOnce(link);
     if (link.node() == 0) return link.fail();
     CHECK_THROWS_AS(gatherOnce(link), NodeFailure);
@@ -101,7 +79,7 @@ TEST_CASE("a node that fails by itself is not lost") {
 TEST_CASE("all nodes get the messages of all, and know each other's names") {
   for (const int nodes : {1, 2, 5}) {
     VirtualNetwork network(nodes);
-    const auto problems = onNodes(network, 30s, [&](NodeLink& link) {
+    const auto problems = onLinks(network, 30s, [&](NodeLink& link) {
       for (int i = 0; i < 20; ++i) gatherOnce(link);
       CHECK(link.nodes() == nodes);
       CHECK(link.nameOf(nodes - 1) == fmt::format("node {} (virtual{})", nodes - 1, nodes - 1));
@@ -112,7 +90,7 @@ TEST_CASE("all nodes get the messages of all, and know each other's names") {
 
 TEST_CASE("messages of a channel keep their order, whatever other threads send") {
   VirtualNetwork network(2);
-  const auto problems = onNodes(network, 30s, [&](NodeLink& link) {
+  const auto problems = onLinks(network, 30s, [&](NodeLink& link) {
     std::vector<std::jthread> threads;
     for (int channel = 2; channel < 6; ++channel)
       threads.emplace_back([&link, channel] {
@@ -133,7 +111,7 @@ TEST_CASE("messages of a channel keep their order, whatever other threads send")
 
 TEST_CASE("a silent node ends the waiting of all others, which name it") {
   VirtualNetwork network(3);
-  const auto problems = onNodes(network, 200ms, [&](NodeLink& link) {
+  const auto problems = onLinks(network, 200ms, [&](NodeLink& link) {
     gatherOnce(link);
     if (link.node() == 2) network.silence(2);
     for (;;) gatherOnce(link);
@@ -147,7 +125,7 @@ TEST_CASE("a silent node ends the waiting of all others, which name it") {
 
 TEST_CASE("a broken link between two nodes ends the waiting of all three") {
   VirtualNetwork network(3);
-  const auto problems = onNodes(network, 200ms, [&](NodeLink& link) {
+  const auto problems = onLinks(network, 200ms, [&](NodeLink& link) {
     gatherOnce(link);
     if (link.node() == 2) network.cut(1, 2);
     for (;;) gatherOnce(link);
@@ -157,7 +135,7 @@ TEST_CASE("a broken link between two nodes ends the waiting of all three") {
 
 TEST_CASE("a node that fails tells the others at once, and all later calls fail") {
   VirtualNetwork network(3);
-  const auto problems = onNodes(network, 30s, [&](NodeLink& link) {
+  const auto problems = onLinks(network, 30s, [&](NodeLink& link) {
     gatherOnce(link);
     if (link.node() == 1) {
       link.fail();
@@ -175,7 +153,7 @@ TEST_CASE("a node that fails tells the others at once, and all later calls fail"
 
 TEST_CASE("a node whose program has ended is reported by those that continue") {
   VirtualNetwork network(2);
-  const auto problems = onNodes(network, 1s, [&](NodeLink& link) {
+  const auto problems = onLinks(network, 1s, [&](NodeLink& link) {
     gatherOnce(link);
     if (link.node() == 0) gatherOnce(link);
   });
@@ -185,7 +163,7 @@ TEST_CASE("a node whose program has ended is reported by those that continue") {
 
 TEST_CASE("a message of an unexpected size is refused") {
   VirtualNetwork network(2);
-  const auto problems = onNodes(network, 30s, [&](NodeLink& link) {
+  const auto problems = onLinks(network, 30s, [&](NodeLink& link) {
     std::vector<std::byte> own(link.node() == 0 ? 3 : 4), all(2 * own.size());
     link.gather(own, all);
   });

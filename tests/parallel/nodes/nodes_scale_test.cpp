@@ -8,6 +8,7 @@
 #include "tests/support/state_bits.h"
 #include "tests/support/toy_data.h"
 #include "tests/support/toy_model.h"
+#include "tests/support/toy_wrapper.h"
 #include "tests/support/virtual_network.h"
 #include "tests/support/whole.h"
 
@@ -34,13 +35,7 @@ Training trainOn(int nodes, std::int64_t parameters, int rounds) {
       const Nodes here([&network, n] { return network.transport(n); }, std::chrono::minutes(10));
       ToyModel model({.size = parameters, .training = {.updater = Sgd{.learningRate = 0.5}}});
       ToyIterator share(batches, parameters);
-      ParallelWrapper::Builder(model)
-          .workers(1)
-          .pinThreads(false)
-          .averagingFrequency(1)
-          .nodes(here)
-          .build()
-          .fit(share);
+      toyWrapper(model, 1, 1).nodes(here).build().fit(share);
       bits[static_cast<std::size_t>(n)] = stateBits(model);
     });
   threads.clear();

@@ -105,10 +105,9 @@ TEST_CASE("a worker that waits for another's listener is not named as the cause"
   ToyModel model;
   Gate gate;
   auto data = ToyIterator::ofValues({1, 2, 3, 4});
-  auto listener =
-      std::make_shared<RecordingListener>(ListenerScope::Worker, [&](const RecordedCall& call, Trainer&) {
-        if (call.event == "iteration" && call.batch == 1) gate.pass();
-      });
+  auto listener = workerListener([&](const RecordedCall& call, Trainer&) {
+    if (call.event == "iteration" && call.batch == 1) gate.pass();
+  });
   auto wrapper = toyWrapper(model, 2, 2).internals(kImpatient).listeners({listener}).build();
   std::jthread training([&] { wrapper.fit(data); });
   CHECK(

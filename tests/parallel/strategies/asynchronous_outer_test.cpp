@@ -1,7 +1,6 @@
 #include "muster/parallel/strategies/asynchronous_outer.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -80,26 +79,6 @@ TEST_CASE("arrivals equal those worked out by hand: one worker of double speed, 
     }
 }
 
-TEST_CASE("momentum at every second arrival, classical and Nesterov, equals values worked out by hand") {
-  // Two equal workers, rate 0.5, momentum 0.5, so each arrival moves W by a quarter of the worker's move;
-  // values 2, 6, 2, 6, learning rate 0.5. From 0 both train to 1 and 3: worker 0 gives W = 0.25 and continues
-  // from there; worker 1 gives W = 1, D = 1.
-  //   Classical: worker 1 continues from 1. Then 1.125 and 3.5; W = 1 + 0.875 / 4 = 1.21875;
-  //     W = 1.21875 + 2.5 / 4 = 1.84375, and the momentum: W = 1.84375 + 0.5 D = 2.34375.
-  //   Nesterov: worker 1 continues from 1 + 0.5 D = 1.5. Then 1.125 and 3.75; W = 1.21875;
-  //     W = 1.21875 + 2.25 / 4 = 1.78125; W = 1.78125 + 0.5 = 2.28125.
-  for (const bool nesterov : {false, true})
-    for (const int devices : {0, 1, 2}) {
-      CAPTURE(nesterov);
-      CAPTURE(devices);
-      ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
-      auto data = ToyIterator::ofValues({2, 6, 2, 6});
-      wrapperOf(model, 2, AsynchronousOuter{.rate = 0.5, .momentum = 0.5, .nesterov = nesterov}, devices)
-          .fit(data);
-      CHECK(model.parameters()[0] == (nesterov ? 2.28125f : 2.34375f));
-    }
-}
-
 TEST_CASE("an arrival whose examples were all masked does not count, and its worker takes the global model") {
   // Four equal workers, rate 1, momentum 0.5, learning rate 0.5, two passes over values 2, 6, 2, 6; worker
   // 2's first example is masked. Workers 0, 1 and 3 give W = 0.25, 1, 1.75; A = 1.75, of three arrivals.
@@ -154,25 +133,6 @@ TEST_CASE("N arrivals of equal moves equal one step of OuterAveraging, to roundi
       CHECK(std::abs(each[i] - once[i]) <= bound);
     }
   }
-}
-
-TEST_CASE("with one arrival a step, each arrival is a step with momentum") {
-  // Two equal workers on 2, 6, 2, 6 from 0, with inner steps of rate 1, so x = value.
-  ToyModel model({.training = {.updater = Sgd{.learningRate = 1}}});
-  auto data = ToyIterator::ofValues({2, 6, 2, 6});
-  const double rate = 0.25, momentum = 0.5;
-  wrapperOf(model, 2,
-            AsynchronousOuter{.rate = rate, .momentum = momentum, .nesterov = true, .arrivalsPerStep = 1})
-      .fit(data);
-  double w = 0, velocity = 0;
-  std::array<double, 2> taken{};
-  const std::array<double, 4> values{2, 6, 2, 6};
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    velocity = momentum * velocity + rate * (values[i] - taken[i % 2]);
-    w += velocity;
-    taken[i % 2] = w + momentum * velocity;
-  }
-  CHECK(model.parameters()[0] == w);  // few binary digits: exact
 }
 
 TEST_CASE("statistics of an arrival replace its share of the global ones, as a mixture of distributions") {
@@ -320,6 +280,8 @@ TEST_CASE("against NumPy: AsynchronousOuter") {
                                                                                  .nesterov = true,
                                                                                  .arrivalsPerStep = 2,
                                                                                  .staleness = 0});
+  check("frequency=2 rate=0.25 momentum=0.5 nesterov=1 arrivals=1",
+        {.frequency = 2, .rate = 0.25, .momentum = 0.5, .nesterov = true, .arrivalsPerStep = 1});
   for (const auto& [name, codec] : codecsInNumpy())
     check("frequency=2 rate=0.5 momentum=0.5 codec=" + name,
           {.frequency = 2, .rate = 0.5, .momentum = 0.5, .codec = codec});

@@ -235,7 +235,7 @@ TEST_CASE(
     model.init();
     auto builder = ParallelWrapper::Builder(model);
     builder.workers(3).pinThreads(false).prefetchBuffer(prefetch).internals({.pretendedDevices = devices});
-    if (listens) builder.listeners({std::make_shared<RecordingListener>(ListenerScope::Merged)});
+    if (listens) builder.listeners({mergedListener()});
     auto wrapper = builder
                        .strategy(StreamingOuter{.frequency = 4,
                                                 .fragments = 2,

@@ -290,44 +290,6 @@ TEST_CASE(
         }
 }
 
-namespace {
-
-/// A model that updates itself and writes NaN at one batch.
-class OwnUpdate final : public OneBlockModel {
- public:
-  explicit OwnUpdate(Context* context = nullptr) : OneBlockModel(context, DType::Float64, 5) {}
-  std::unique_ptr<Model> replicate(Context& context) const override {
-    return std::make_unique<OwnUpdate>(&context);
-  }
-  StepTicket gradient(const Batch& batch) override {
-    std::ranges::fill(blocks_[1].values.span<double>(), batch.features[0].value.data<float>()[0]);
-    return OneBlockModel::gradient(batch);
-  }
-  double update(const BatchStamp& stamp) override {
-    for (std::size_t i = 0; i < 5; ++i)
-      blocks_[0].values.data<double>()[i] -= blocks_[1].values.data<double>()[i];
-    if (stamp.sequence == 9) blocks_[0].values.data<double>()[4] = std::nan("");
-    return 0;
-  }
-  std::span<StateBlock> updaterState() override { return {}; }
-};
-
-}  // namespace
-
-TEST_CASE("a model with its own update is checked for numbers that are not finite before each merge") {
-  OwnUpdate model;
-  auto wrapper = ParallelWrapper::Builder(model).workers(2).averagingFrequency(2).pinThreads(false).build();
-  auto data = ToyIterator::ofValues({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
-  const Failure failure = failureOf(wrapper, data);
-  CHECK(failure.worker == 1);
-  CAPTURE(failure.text);
-  // Reported after the round, whose last batch this is.
-  CHECK(contains(failure.text,
-                 "worker 1 on cpu failed in batch 12 of epoch 1: after its steps the parameters "
-                 "of w are not finite: element 4 is nan"));
-  CHECK(model.block(BlockKind::Parameters).values.data<double>()[0] == -4);
-}
-
 TEST_CASE("fit() ends before an update that would overflow, and the model holds the last finite step") {
   auto all = batches();
   const std::vector<ToyBatch> before(all.begin(), all.begin() + 6);

@@ -152,31 +152,6 @@ TEST_CASE(
   CHECK(neighbourhood(GossipGraph::Ring, 0, 4, 7) == Workers{0, 1, 3});
 }
 
-TEST_CASE("push-sum keeps the sum of the weights and the weighted sum of the replicas") {
-  // A replica has weight sum_j p_ij n_j after mixing. p is doubly stochastic, so both sums are unchanged.
-  for (const auto graph : kGraphs)
-    for (const std::size_t workers : {3, 4, 7}) {
-      const std::vector<double> n = {5, 0, 2, 7, 0, 0, 1}, x = {3, -8, 4, 1, 9, -2, 6};
-      for (std::int64_t round = 0; round < 5; ++round) {
-        const auto p = matrix(graph, workers, round);
-        double weights = 0, sum = 0, weightsBefore = 0, sumBefore = 0;
-        for (std::size_t i = 0; i < workers; ++i) {
-          double weight = 0, numerator = 0;
-          for (std::size_t j = 0; j < workers; ++j) {
-            weight += p[i][j] * n[j];
-            numerator += p[i][j] * n[j] * x[j];
-          }
-          weights += weight;
-          sum += weight > 0 ? weight * (numerator / weight) : 0;
-          weightsBefore += n[i];
-          sumBefore += n[i] * x[i];
-        }
-        CHECK(weights == doctest::Approx(weightsBefore).epsilon(1e-12));
-        CHECK(sum == doctest::Approx(sumBefore).epsilon(1e-12));
-      }
-    }
-}
-
 TEST_CASE("one peer a round on the exponential graph gives the exact mean after log2(workers) rounds") {
   for (const int workers : {2, 4, 8, 16, 6}) {
     CAPTURE(workers);

@@ -1,6 +1,7 @@
 #include "muster/parallel/strategies/hierarchical_averaging.h"
 
 #include "muster/parallel/strategies/named_strategy.h"
+#include "tests/parallel/builder_of.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/parallel/strategies/reference.h"
 #include "tests/support/on_merge.h"
@@ -36,64 +37,40 @@ TEST_CASE("against NumPy: hierarchical averaging") {
 }
 
 TEST_CASE("groups of two merged every iteration, and all every second one, equal values worked out by hand") {
-  // p = 0, learning rate 0.5. Replicas 1, 3, 5, 7: the groups' means are 2 and 6, the user's model is 4.
-  // Then 2, 4, 8, 10, and all become 6. Then 4, 6, 8, 10, whose groups' means are 5 and 9: the user's model
-  // is 7, and so are all replicas at the epoch's end, before which no batch follows.
-  for (const int devices : {0, 1, 2, 4}) {
+  // p = 0, learning rate 0.5. Neighbours, {0, 1} and {2, 3}: replicas 1, 3, 5, 7, and the groups' means are 2
+  // and 6, the user's model is 4. Then 2, 4, 8, 10, and all become 6. Then 4, 6, 8, 10, whose groups' means
+  // are 5 and 9: the user's model is 7, and so are all replicas at the epoch's end, before which no batch
+  // follows. The builder's groups hold the workers of one node, {0, 2} and {1, 3}, as over nodes: replicas 1,
+  // 3, 5, 7 become 3, 5, 3, 5. Then 2.5, 5.5, 6.5, 9.5, and all become 6. Then 4, 6, 8, 10, which become 6,
+  // 8, 6, 8, and all 7 at the epoch's end. Merges within a node do not change the user's model.
+  for (const auto& [groups, devices] : {std::pair{1, 0}, {1, 1}, {1, 2}, {1, 4}, {2, 0}}) {
+    CAPTURE(groups);
     CAPTURE(devices);
     ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
     std::vector<float> models;
-    std::vector<double> groups;
-    const auto values = onMerge([&](const MergeEvent& event) {
+    std::vector<double> merged;
+    const auto looking = onMerge([&](const MergeEvent& event) {
       REQUIRE(event.values.size() == 1);
       CHECK(event.values[0].name == "group");
-      groups.push_back(event.values[0].value);
-    });
-    const auto looking = onMerge([&](const MergeEvent& event) {
+      merged.push_back(event.values[0].value);
       event.trainer.model();
       models.push_back(model.parameters()[0]);
     });
     auto data = ToyIterator::ofValues({2, 6, 10, 14, 2, 6, 10, 14, 2, 6, 10, 14});
-    wrapperOf(model, 4, HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 2}}}, devices,
-              {looking, values})
+    builderOf(model, 4, HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 2}}})
+        .groups(groups)
+        .internals({.pretendedDevices = devices})
+        .listeners({looking})
+        .build()
         .fit(data);
-    CHECK(models == std::vector<float>{4, 6, 7, 7});
-    CHECK(groups == std::vector<double>{2, 4, 2, 4});
-    const auto steps = model.control().steps();
-    const std::vector<float> before = {0, 0, 0, 0, 2, 2, 6, 6, 6, 6, 6, 6};
-    REQUIRE(steps.size() == before.size());
-    for (std::size_t i = 0; i < before.size(); ++i) CHECK(steps[i].before[0] == before[i]);
+    CHECK(models == (groups == 1 ? std::vector<float>{4, 6, 7, 7} : std::vector<float>{0, 6, 6, 7}));
+    CHECK(merged == std::vector<double>{2, 4, 2, 4});
+    std::vector<float> before;
+    for (const auto& step : model.control().steps()) before.push_back(step.before[0]);
+    CHECK(before == (groups == 1 ? std::vector<float>{0, 0, 0, 0, 2, 2, 6, 6, 6, 6, 6, 6}
+                                 : std::vector<float>{0, 0, 0, 0, 3, 5, 3, 5, 6, 6, 6, 6}));
     CHECK(model.parameters()[0] == 7);
   }
-}
-
-TEST_CASE(
-    "the builder's groups hold the workers of one node, as over nodes, and equal values worked out by hand") {
-  // p = 0, learning rate 0.5; workers 0 and 2 are in one group, 1 and 3 in the other. Replicas 1, 3, 5, 7
-  // become 3, 5, 3, 5. Then 2.5, 5.5, 6.5, 9.5, and all become 6. Then 4, 6, 8, 10, which become 6, 8, 6, 8,
-  // and all 7 at the epoch's end. Merges within a node do not change the user's model.
-  ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
-  std::vector<float> models;
-  const auto looking = onMerge([&](const MergeEvent& event) {
-    event.trainer.model();
-    models.push_back(model.parameters()[0]);
-  });
-  auto data = ToyIterator::ofValues({2, 6, 10, 14, 2, 6, 10, 14, 2, 6, 10, 14});
-  const HierarchicalAveraging options{.levels = {{.period = 1, .group = 2}, {.period = 2}}};
-  ParallelWrapper::Builder(model)
-      .workers(4)
-      .groups(2)
-      .pinThreads(false)
-      .strategy(options)
-      .listeners({looking})
-      .build()
-      .fit(data);
-  CHECK(models == std::vector<float>{0, 6, 6, 7});
-  const auto steps = model.control().steps();
-  const std::vector<float> before = {0, 0, 0, 0, 3, 5, 3, 5, 6, 6, 6, 6};
-  REQUIRE(steps.size() == before.size());
-  for (std::size_t i = 0; i < before.size(); ++i) CHECK(steps[i].before[0] == before[i]);
-  CHECK(model.parameters()[0] == 7);
 }
 
 TEST_CASE("a group's weight counts all examples since the last merge of all, not only of its last round") {

@@ -19,43 +19,6 @@ std::string refusal(const OuterAveraging& options) {
 
 }  // namespace
 
-TEST_CASE("rounds with classical and Nesterov momentum equal those worked out by hand") {
-  // p = 0, worker 0 on {2}, worker 1 on {6}, learning rate 0.5, rate 0.5, momentum 0.5.
-  //   Mean 2: D = 1, W = 1, look-ahead 1.5.
-  //   Classical from 1: replicas 1.5 and 3.5, mean 2.5: D = 0.5 + 0.75 = 1.25, W = 2.25.
-  //   Nesterov from 1.5: replicas 1.75 and 3.75, mean 2.75: D = 0.5 + 0.625 = 1.125, W = 2.125.
-  for (const bool nesterov : {false, true})
-    for (const int devices : {0, 1, 2}) {
-      CAPTURE(nesterov);
-      CAPTURE(devices);
-      ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
-      auto data = ToyIterator::ofValues({2, 6, 2, 6});
-      auto wrapper =
-          wrapperOf(model, 2, OuterAveraging{.rate = 0.5, .momentum = 0.5, .nesterov = nesterov}, devices);
-      wrapper.fit(data);
-      CHECK(model.parameters()[0] == (nesterov ? 2.125f : 2.25f));
-    }
-}
-
-TEST_CASE(
-    "merged every iteration, with inner steps of rate 1, outer averaging is momentum on the joined batch") {
-  // A step of rate 1 gives p - g, so the mean is p - (mean g). Source: fairscale's test for SlowMo.
-  for (const bool nesterov : {false, true}) {
-    CAPTURE(nesterov);
-    ToyModel model({.training = {.updater = Sgd{.learningRate = 1}}});
-    auto data = ToyIterator::ofValues({1, 5, 2, 8, 3, 1, 0, 4});
-    const double rate = 0.25, momentum = 0.5;
-    wrapperOf(model, 2, OuterAveraging{.rate = rate, .momentum = momentum, .nesterov = nesterov}).fit(data);
-    double w = 0, velocity = 0;
-    for (const double mean : {3.0, 5.0, 2.0, 2.0}) {
-      const double at = nesterov ? w + momentum * velocity : w;
-      velocity = momentum * velocity - rate * (at - mean);
-      w += velocity;
-    }
-    CHECK(model.parameters()[0] == doctest::Approx(w).epsilon(1e-6));
-  }
-}
-
 TEST_CASE("momentum is scaled with the learning rate on request") {
   const auto trained = [](bool follow, double decay) {
     const StepSchedule rate{.initial = 0.5, .decay = decay, .every = 1};

@@ -21,32 +21,10 @@ std::string refusal(const OverlappedAveraging& options) {
 
 }  // namespace
 
-TEST_CASE("landings equal those worked out by hand") {
-  // p = 0, worker 0 on {2}, worker 1 on {6}, learning rate 0.5; launched after iterations 1 and 3, landed
-  // after 2 and 4; the end of the epoch merges the steps since the launch after 3.
-  //   Delta: 1, 3, mean 2; 1.5, 4.5 land as 2.5, 3.5. Then 2.25, 4.75, mean 3.5; 2.125, 5.375 land as 3.375,
-  //     4.125, mean 3.75.
-  //   Pull 0.5: 1, 3, mean 2; 1.5, 4.5 land as 1.75, 3.25. Then 1.875, 4.625, mean 3.25; 1.9375, 5.3125 land
-  //   as
-  //     2.59375, 4.28125, mean 3.4375.
-  //   Eager: 1, 3, mean 2, moved to 0.5, 1.5; 1.25, 3.75 land as 2.75, 4.25. Then 2.375, 5.125, mean 3.75,
-  //     moved to 2.1875, 3.5625; 2.09375, 4.78125 land as 3.65625, 4.96875, mean 4.3125.
-  const auto trained = [](OverlappedAveraging options, int devices) {
-    ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
-    auto data = ToyIterator::ofValues({2, 6, 2, 6, 2, 6, 2, 6});
-    wrapperOf(model, 2, options, devices).fit(data);
-    return model.parameters()[0];
-  };
-  for (const int devices : {0, 1, 2}) {
-    CAPTURE(devices);
-    CHECK(trained({}, devices) == 3.75f);
-    CHECK(trained({.landing = Pull{.strength = 0.5}}, devices) == 3.4375f);
-    CHECK(trained({.landing = Eager{}}, devices) == 4.3125f);
-  }
-}
-
 TEST_CASE("a listener tells a launch from a landing, and sees the merged model and each replica") {
-  // As above, Delta: what is launched after iterations 1 and 3 lands after 2 and 4.
+  // p = 0, worker 0 on {2}, worker 1 on {6}, learning rate 0.5; launched after iterations 1 and 3, landed
+  // after 2 and 4: 1, 3, mean 2; 1.5, 4.5 land as 2.5, 3.5. Then 2.25, 4.75, mean 3.5; 2.125, 5.375 land as
+  // 3.375, 4.125, mean 3.75.
   struct Seen {
     std::int64_t iteration;
     bool launched, landed;

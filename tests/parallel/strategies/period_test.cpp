@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "muster/parallel/strategies/overlapped_averaging.h"
+#include "tests/parallel/builder_of.h"
 #include "tests/parallel/no_exchange.h"
 #include "tests/support/on_merge.h"
 #include "tests/support/thrown.h"
@@ -52,13 +53,7 @@ Iterations mergesOf(Period period, Schedule rate = 0.5, const Scores& scores = {
   auto model = toy(rate, scores);
   Iterations merges;
   ToyIterator data(randomBatches(5, 48, 2, kWidth), kWidth);
-  ParallelWrapper::Builder(model)
-      .workers(2)
-      .pinThreads(false)
-      .strategy(Averaging{.frequency = period})
-      .listeners({record(merges)})
-      .build()
-      .fit(data, epochs);
+  builderOf(model, 2, Averaging{.frequency = period}).listeners({record(merges)}).build().fit(data, epochs);
   return merges;
 }
 

@@ -3,18 +3,16 @@
 #include <doctest/doctest.h>
 
 #include <functional>
+#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "muster/core/base/error.h"
-#include "muster/core/listeners/node_listener.h"
-#include "muster/parallel/nodes/node_link.h"
+#include "muster/core/listeners/early_stopping.h"
+#include "muster/core/listeners/evaluation_listener.h"
 #include "muster/parallel/strategies/averaging.h"
-#include "tests/support/thrown.h"
+#include "tests/parallel/nodes/on_links.h"
 #include "tests/support/toy_data.h"
 #include "tests/support/toy_model.h"
-#include "tests/support/virtual_network.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -29,7 +27,7 @@ struct Named final : NodeListener {
 
 /// What one node has; tests change it.
 struct Node {
-  explicit Node(std::int64_t size = 1) : model({.size = size}) {}
+  explicit Node(const ToyOptions& toy = {}) : model(toy) {}
   ToyModel model;
   ToyIterator data = ToyIterator::ofValues({1, 2, 3});
   AnyStrategy strategy = Averaging{.frequency = 4};
@@ -46,22 +44,13 @@ struct Node {
 };
 
 /// Compares two nodes, of which the test changes the second. @return what both throw, which must be the same.
-/// @param size  of the second node's model.
-std::string difference(const std::function<void(Node&)>& change, std::int64_t size = 1) {
-  VirtualNetwork network(2);
-  std::vector<std::string> problems(2);
-  {
-    std::vector<std::jthread> threads;
-    for (int n = 0; n < 2; ++n)
-      threads.emplace_back([&, n] {
-        Node node(n == 1 ? size : 1);
-        if (n == 1) change(node);
-        NodeLink link([&network, n] { return network.transport(n); }, std::chrono::seconds(30));
-        problems[static_cast<std::size_t>(n)] =
-            thrown<InvalidArgument>([&] { requireAgreement(link, node.agreement); });
-        link.end();
-      });
-  }
+/// @param toy  the second node's model.
+std::string difference(const std::function<void(Node&)>& change, const ToyOptions& toy = {}) {
+  const auto problems = onLinks(2, [&](NodeLink& link) {
+    Node node(link.node() == 1 ? toy : ToyOptions{});
+    if (link.node() == 1) change(node);
+    requireAgreement(link, node.agreement);
+  });
   CHECK(problems[0].substr(0, problems[0].find(';')) == problems[1].substr(0, problems[1].find(';')));
   constexpr std::string_view begin = "nodes: node 0 (virtual0) and node 1 (virtual1) differ in ";
   return problems[0].starts_with(begin) ? problems[0].substr(begin.size()) : problems[0];
@@ -111,8 +100,81 @@ TEST_CASE("parameters are compared by value, with the files that the nodes have 
 }
 
 TEST_CASE("layers are compared by their shapes, also if padding makes blocks of equal size") {
-  CHECK(difference([](Node&) {}, /*size=*/2) ==
+  CHECK(difference([](Node&) {}, {.size = 2}) ==
         "the layers of the model, which must be the same on all nodes");
+}
+
+TEST_CASE("each option of the training and of the strategy is compared, and the data's size") {
+  const auto ofNode0 = [](const std::string& what, const std::string& begin) {
+    return what + ", which must be the same on all nodes; on this node: \"" + begin;
+  };
+  const Updater half = Sgd{.learningRate = 0.5};  // as node 0
+  const std::vector<TrainingOptions> others = {
+      {.updater = Nesterovs{.learningRate = 0.5, .momentum = 0.5}},
+      {.updater = Sgd{.learningRate = 0.25}},
+      {.updater = half.withLearningRate(StepSchedule{.initial = 0.5})},
+      {.updater = half, .l1 = 0.5},
+      {.updater = half, .l2 = 0.5},
+      {.updater = half, .weightDecay = 0.5},
+      {.updater = half, .clipNorm = 0.5},
+      {.updater = half, .clipValue = 0.5},
+      {.updater = half, .accumulate = 2}};
+  for (const TrainingOptions& training : others) {
+    CAPTURE(&training - others.data());
+    CHECK(difference([](Node&) {}, {.training = training})
+              .starts_with(ofNode0("the training options of the model", "{\"updater\":")));
+  }
+  for (const auto& rule :
+       {Averaging{.frequency = 3}, Averaging{.frequency = 4, .updaterState = UpdaterState::Keep}}) {
+    const auto problem = difference([&](Node& node) { node.strategy = rule; });
+    CHECK(problem.starts_with(ofNode0("the strategy", "averaging every 4 iterations (every=4,")));
+    CHECK(problem.find("updaterState=average") != std::string::npos);
+  }
+  CHECK(difference([](Node& node) { node.data.knownExamples = 5; }) ==
+        ofNode0("the examples of the data set", "not known\""));
+}
+
+TEST_CASE("each setting of a listener that is called on all nodes is compared") {
+  struct Settings {
+    EvaluationOptions evaluation = {};
+    EarlyStoppingOptions stopping = {.monitor = Monitor::TrainingScore, .mode = MonitorMode::Min};
+    std::optional<std::int64_t> validationExamples = {};
+    int evaluations = 1;
+  };
+  Settings same, epochs, iterations, patience, restores, stopEpochs;
+  epochs.evaluation.everyEpochs = 2;
+  iterations.evaluation.everyIterations = 4;
+  patience.stopping.patience = 2;
+  restores.stopping.restoreBest = true;
+  stopEpochs.stopping.everyEpochs = 2;
+  const Settings others[] = {same,
+                             epochs,
+                             iterations,
+                             patience,
+                             restores,
+                             stopEpochs,
+                             {.validationExamples = 5},
+                             {.evaluations = 2}};
+  for (const Settings& other : others) {
+    CAPTURE(&other - others);
+    const auto problems = onLinks(2, [&](NodeLink& link) {
+      const Settings& own = link.node() == 1 ? other : same;
+      Node node;
+      auto validation = ToyIterator::ofValues({1});
+      validation.knownExamples = own.validationExamples;
+      for (int i = 0; i < own.evaluations; ++i)
+        node.listeners.push_back(std::make_shared<EvaluationListener>(validation, own.evaluation));
+      node.listeners.push_back(std::make_shared<EarlyStopping>(own.stopping));
+      requireAgreement(link, node.agreement);
+    });
+    const bool differs = &other != others;
+    CHECK(problems[0].empty() == !differs);
+    CHECK(problems[0].starts_with(
+        differs
+            ? "nodes: node 0 (virtual0) and node 1 (virtual1) differ in the listeners that are called on all "
+              "nodes, which must be the same on all nodes; on this node: \"EvaluationListener"
+            : ""));
+  }
 }
 
 TEST_CASE("listeners of all nodes and the first batch are compared, others are not") {

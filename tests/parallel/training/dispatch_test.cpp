@@ -43,7 +43,7 @@ TEST_CASE("batch b of an epoch goes to worker b mod W, with its stamp") {
         for (int b = 0; b < count; ++b) sizes.push_back(1 + b % 3);
         ToyIterator data(batchesOfSizes(sizes));
         ToyModel model;
-        auto listener = std::make_shared<RecordingListener>(ListenerScope::Worker);
+        auto listener = workerListener();
         auto wrapper = toyWrapper(model, workers, 2).prefetchBuffer(prefetch).listeners({listener}).build();
         wrapper.fit(data, 2);
 

@@ -16,7 +16,7 @@ using namespace muster::test;
 namespace {
 
 std::shared_ptr<RecordingListener> record(SmallFit& fit, RecordingListener::Hook hook = {}) {
-  auto listener = std::make_shared<RecordingListener>(ListenerScope::Merged, std::move(hook));
+  auto listener = mergedListener(std::move(hook));
   fit.listeners.push_back(listener);
   return listener;
 }

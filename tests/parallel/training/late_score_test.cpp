@@ -86,8 +86,7 @@ TEST_CASE("a worker reads a score while the next step runs, and all scores befor
   CHECK(model.takeOrder() == "step1 step2 wait1 step3 wait2 wait3 step4 step5 wait4 wait5 ");
   CHECK(model.score() == 4.5);
 
-  auto listened =
-      toyWrapper(model, 1, 3).listeners({std::make_shared<RecordingListener>(ListenerScope::Worker)}).build();
+  auto listened = toyWrapper(model, 1, 3).listeners({workerListener()}).build();
   listened.fit(data);
   CHECK(model.takeOrder() == "step1 wait1 step2 wait2 step3 wait3 step4 wait4 step5 wait5 ");
 }
@@ -141,7 +140,7 @@ TEST_CASE("several workers on a device are merged before their last scores are r
   CHECK(guarded.iteration() == 5);
 
   // The scores equal those read immediately, also per epoch and in listeners.
-  const auto seen = std::make_shared<RecordingListener>(), expected = std::make_shared<RecordingListener>();
+  const auto seen = mergedListener(), expected = mergedListener();
   batches = data();
   LateModel watched;
   twoOnDevice(watched, 2).listeners({seen}).build().fit(batches);

@@ -13,8 +13,7 @@ using namespace muster::test;
 
 TEST_CASE("merged listeners are called on node 0, and on others only those that evaluate on all nodes") {
   auto validation = ToyIterator::ofValues({1});
-  const auto merged = std::make_shared<RecordingListener>(ListenerScope::Merged),
-             ofWorkers = std::make_shared<RecordingListener>(ListenerScope::Worker);
+  const auto merged = mergedListener(), ofWorkers = workerListener();
   const auto everywhere = std::make_shared<EvaluationListener>(validation);
   CHECK(isOnAllNodes(*everywhere));
   CHECK_FALSE(isOnAllNodes(*merged));

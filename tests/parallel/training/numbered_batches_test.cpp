@@ -13,6 +13,7 @@
 
 #include "muster/core/data/in_memory.h"
 #include "muster/core/device/device.h"
+#include "tests/parallel/builder_of.h"
 #include "tests/parallel/on_nodes.h"
 #include "tests/parallel/resumable.h"
 #include "tests/support/one_core.h"
@@ -96,12 +97,7 @@ Held train(const ResumableRule& rule, int workers, NumberedToy& data, const Held
   auto model = modelOf(rule);
   if (from) from->giveTo(model);
   auto holder = std::make_shared<Holder>(atMerges);
-  auto wrapper = ParallelWrapper::Builder(model)
-                     .workers(workers)
-                     .strategy(rule.options)
-                     .pinThreads(false)
-                     .listeners({holder})
-                     .build();
+  auto wrapper = builderOf(model, workers, rule.options).listeners({holder}).build();
   wrapper.fit(data, kEpochs - model.epoch());
   return holder->atEnd();
 }
@@ -170,14 +166,9 @@ TEST_CASE("a batch that cannot be read ends the training with its number, and th
     data.onRead = [&](std::int64_t number) {
       if (number == at) throw std::runtime_error("boom");
     };
-    try {
-      wrapper.fit(data);
-      FAIL_CHECK("nothing failed");
-    } catch (const TrainingError& failure) {
-      CHECK(std::string(failure.what()) ==
-            fmt::format("the data iterator failed at batch {} of epoch 1: boom", at + 1));
-      CHECK(failure.worker() == -1);
-    }
+    const auto failure = failureOf(wrapper, data);
+    CHECK(failure.text == fmt::format("the data iterator failed at batch {} of epoch 1: boom", at + 1));
+    CHECK(failure.worker == -1);
     data.onRead = nullptr;
     Held(model, {}).giveTo(other);
     other.setCounters(model.iteration(), model.epoch());
@@ -226,32 +217,29 @@ TEST_CASE("a stop between epochs ends workers that wait for the next one") {
   }
 }
 
-TEST_CASE("a batch has only the masks that its iterator gives") {
-  const int workers = enoughWorkers(), batches = 4 * workers + 1;  // the masks alternate within a worker
-  std::vector<std::vector<std::byte>> bits;
-  for (const bool numbers : {true, false}) {
-    NumberedToy data(batches, numbers);
-    data.masked = true;
-    ToyModel model({.size = kWidth});
-    auto wrapper = toyWrapper(model, workers + 1, 2).build();  // three workers
-    wrapper.fit(data, 2);
-    bits.push_back(stateBits(model));
-  }
-  CHECK(bits[0] == bits[1]);
-}
-
-TEST_CASE("workers without a batch in an epoch train to the bits of those with a reader") {
-  for (const int batches : {1, 2, 3}) {
-    CAPTURE(batches);
-    std::vector<std::vector<std::byte>> bits;
-    for (const bool numbers : {true, false}) {
-      NumberedToy data(batches, numbers);
+TEST_CASE(
+    "workers that read train to the bits of those with a reader, with masks and without a batch for each") {
+  struct Row {
+    bool masked;
+    int workers, batches;
+    std::int64_t epochs;
+  };
+  const int enough = enoughWorkers();
+  const Row rows[] = {{true, enough + 1, 4 * enough + 1, 2},  // the masks alternate within a worker
+                      {false, enough + 2, 1, 3},
+                      {false, enough + 2, 2, 3},
+                      {false, enough + 2, 3, 3}};
+  for (const Row& row : rows) {
+    CAPTURE(row.masked);
+    CAPTURE(row.batches);
+    const auto trained = [&](bool numbers) {
+      NumberedToy data(row.batches, numbers);
+      data.masked = row.masked;
       ToyModel model({.size = kWidth});
-      auto wrapper = toyWrapper(model, enoughWorkers() + 2, 2).build();
-      wrapper.fit(data, 3);
-      bits.push_back(stateBits(model));
-    }
-    CHECK(bits[0] == bits[1]);
+      toyWrapper(model, row.workers, 2).build().fit(data, row.epochs);
+      return stateBits(model);
+    };
+    CHECK(trained(true) == trained(false));
   }
 }
 

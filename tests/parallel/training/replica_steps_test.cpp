@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "muster/core/base/error.h"
 #include "muster/core/optim/finite_gradient.h"
@@ -10,6 +11,7 @@
 #include "muster/parallel/strategies/averaging.h"
 #include "muster/parallel/strategies/synchronous_gradients.h"
 #include "tests/parallel/no_exchange.h"
+#include "tests/support/failure.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/one_block_model.h"
 #include "tests/support/recording_listener.h"
@@ -150,18 +152,23 @@ TEST_CASE("before a merge a step of known weight counts without its score, which
 TEST_CASE("a score that is not finite, or an impossible weight, fails in its own batch") {
   ToyModel model;
   Steps one(model);
-  model.control().reportedScore = [](const Batch&, double) { return std::nan(""); };
-  CHECK_THROWS_AS(one.train({2}, 4), NonFiniteScore);
-  CHECK(one.steps.current().sequence == 4);
-  CHECK(one.trained().batches == 0);
+  for (const double score : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    model.control().reportedScore = [=](const Batch&, double) { return score; };
+    CHECK(contains(thrown<NonFiniteScore>([&] { one.train({2}, 4); }),
+                   fmt::format("the score became {}", score)));
+    CHECK(one.steps.current().sequence == 4);
+    CHECK(one.trained().batches == 0);
+  }
   model.control().reportedScore = {};
-  model.control().reportedWeight = [](const Batch&) { return -1.0; };
-  CHECK(thrown<InvalidArgument>([&] { one.train({2}, 5); }) ==
-        "a step's weight must be finite and not negative, got -1");
+  for (const double weight : {-1.0, std::nan("")}) {
+    model.control().reportedWeight = [=](const Batch&) { return weight; };
+    CHECK(thrown<InvalidArgument>([&] { one.train({2}, 5); }) ==
+          fmt::format("a step's weight must be finite and not negative, got {}", weight));
+  }
 }
 
 TEST_CASE("listeners of workers get each step's score, and with gradients after the update") {
-  const auto steps = std::make_shared<RecordingListener>(ListenerScope::Worker);
+  const auto steps = workerListener();
   ToyModel model;
   Steps one(model, Averaging{}, {steps});
   one.train({4}, 2);
@@ -170,7 +177,7 @@ TEST_CASE("listeners of workers get each step's score, and with gradients after 
   CHECK(steps->calls()[0].batch == 2);
   CHECK(steps->calls()[0].examples == 1);
 
-  const auto updates = std::make_shared<RecordingListener>(ListenerScope::Worker);
+  const auto updates = workerListener();
   Steps two(model, SynchronousGradients{}, {updates});
   two.train({4}, 0);
   CHECK(updates->calls().empty());

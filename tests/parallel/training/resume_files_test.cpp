@@ -10,6 +10,7 @@
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/generated_digits.h"
+#include "tests/parallel/builder_of.h"
 #include "tests/parallel/resumable.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
@@ -113,12 +114,7 @@ TEST_CASE("what is wrong in a checkpoint's state is told with the file's name, u
     Data data(2);
     return test::thrown<FileError>([&] {
       if (alone) return model.fit(data.ahead);
-      ParallelWrapper::Builder(model)
-          .workers(2)
-          .strategy(rule.options)
-          .pinThreads(false)
-          .build()
-          .fit(data.ahead);
+      builderOf(model, 2, rule.options).build().fit(data.ahead);
     });
   };
   const std::string begin = (directory / "damaged").string() + ": cannot be resumed: ",
@@ -138,7 +134,7 @@ TEST_CASE("what is wrong in a checkpoint's state is told with the file's name, u
   loadState(model, path);
   CHECK(model.loadedFrom() == path);
   Data data(2);
-  ParallelWrapper::Builder(model).workers(2).strategy(rule.options).pinThreads(false).build().fit(data.ahead);
+  builderOf(model, 2, rule.options).build().fit(data.ahead);
   CHECK(model.loadedFrom().empty());
   loadState(model, path);
   model.fit(data.ahead);
@@ -157,12 +153,7 @@ TEST_CASE("options that do not fit the model are an InvalidArgument, also where 
   loadState(model, path);
   Data data(2);
   const auto fit = [&](int fragments) {
-    ParallelWrapper::Builder(model)
-        .workers(2)
-        .strategy(StreamingOuter{.frequency = 60, .fragments = fragments})
-        .pinThreads(false)
-        .build()
-        .fit(data.ahead);
+    builderOf(model, 2, StreamingOuter{.frequency = 60, .fragments = fragments}).build().fit(data.ahead);
   };
   CHECK(test::thrown<InvalidArgument>([&] { fit(20); }) ==
         "streaming outer averaging: the model has 8 tensors, which 20 fragments cannot be made of");

@@ -10,6 +10,7 @@
 #include "tests/parallel/resumable.h"
 #include "tests/parallel/training/every_iterator.h"
 #include "tests/support/log_lines.h"
+#include "tests/support/toy_wrapper.h"
 #include "tests/support/whole.h"
 
 using namespace muster;
@@ -36,10 +37,8 @@ std::string train(const DataSource& source, const DataFiles& files, const std::f
   DataChain chain;
   source.add(files, chain);
   if (reading.prefetch) chain.add<PrefetchingIterator>(*chain.parts.back(), *reading.prefetch);
-  ParallelWrapper::Builder(model)
-      .workers(2)
+  toyWrapper(model, 2)
       .prefetchBuffer(reading.buffer)
-      .pinThreads(false)
       .listeners({checkpoints, std::make_shared<AwaitFile>(checkpoints)})
       .build()
       .fit(*chain.parts.back(), kEpochs - model.epoch());

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/parallel/builder_of.h"
 #include "tests/parallel/resumable.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/recording_listener.h"
@@ -36,10 +37,7 @@ ToyIterator dataOf() {
 
 ParallelWrapper wrapperOf(ToyModel& model, const ResumableRule& rule, int workers, std::int64_t prefetch = 16,
                           Listeners listeners = {}) {
-  return ParallelWrapper::Builder(model)
-      .workers(workers)
-      .strategy(rule.options)
-      .pinThreads(false)
+  return builderOf(model, workers, rule.options)
       .prefetchBuffer(prefetch)
       .listeners(std::move(listeners))
       .build();
@@ -53,6 +51,12 @@ Held train(const ResumableRule& rule, int workers, std::vector<Held>* atMerges =
   auto wrapper = wrapperOf(model, rule, workers, 16, {listener});
   wrapper.fit(data, kEpochs);
   return listener->atEnd();
+}
+
+std::vector<Held> mergesOf(const ResumableRule& rule, int workers) {
+  std::vector<Held> atMerges;
+  train(rule, workers, &atMerges);
+  return atMerges;
 }
 
 Held resume(const ResumableRule& rule, int workers, const Held& held, std::int64_t prefetch,
@@ -190,7 +194,7 @@ TEST_CASE("after a stop between arrivals each batch is trained once, before the 
         auto data = dataOf();
         const auto holder = std::make_shared<Holder>();
         Listeners listeners{holder};
-        if (trial % 2 == 0) listeners.push_back(std::make_shared<RecordingListener>(ListenerScope::Worker));
+        if (trial % 2 == 0) listeners.push_back(workerListener());
         auto wrapper = wrapperOf(model, rule, 3, trial % 5, listeners);
         control->onStep = [&](const Batch& batch) {
           if (batch.stamp.sequence == 3 + trial % 4 + 4 * run && run < 2) wrapper.stopFit();
@@ -227,8 +231,7 @@ TEST_CASE("checkpoints change no bit, and land no merge early") {
 
 TEST_CASE("a checkpoint holds the blocks that replicas do not share, and no others") {
   const auto saves = [](const ResumableRule& rule, std::string_view name) {
-    std::vector<Held> atMerges;
-    train(rule, 2, &atMerges);
+    const auto atMerges = mergesOf(rule, 2);
     return findValues(atMerges.at(3).training, name) != nullptr;
   };
   const auto all = resumableRules();
@@ -266,12 +269,11 @@ TEST_CASE("model.fit() is resumed within an epoch, as is a wrapper with one work
 
 TEST_CASE("fit(data, epochs) first finishes the interrupted epoch, which counts as one of them") {
   const ResumableRule rule = resumableRules().front();
-  std::vector<Held> atMerges;
-  train(rule, 2, &atMerges);
+  const auto atMerges = mergesOf(rule, 2);
   auto model = modelOf(rule);
   atMerges[2].giveTo(model);  // 6 of 13 batches
   auto data = dataOf();
-  auto recorded = std::make_shared<RecordingListener>();
+  auto recorded = mergedListener();
   auto wrapper = wrapperOf(model, rule, 2, 16, {recorded});
   wrapper.fit(data, 1);
   CHECK(model.epoch() == 1);
@@ -287,8 +289,7 @@ TEST_CASE("fit(data, epochs) first finishes the interrupted epoch, which counts 
 
 TEST_CASE("with another number of workers the log says how many trained batches are lost") {
   const ResumableRule rule{{"free", AsynchronousOuter{.frequency = 2, .rate = 0.9}}, Sgd{}};
-  std::vector<Held> atMerges;
-  train(rule, 3, &atMerges);
+  const auto atMerges = mergesOf(rule, 3);
   LogLines log;
   std::size_t losses = 0;
   for (const Held& held : atMerges) {
@@ -361,8 +362,7 @@ TEST_CASE(
     "logged") {
   LogLines log;
   const ResumableRule rule = resumableRules().back();
-  std::vector<Held> atMerges;
-  train(rule, 2, &atMerges);
+  const auto atMerges = mergesOf(rule, 2);
   const Held& held = atMerges[1];
   auto model = modelOf(rule);
   held.giveTo(model);
@@ -386,8 +386,7 @@ TEST_CASE(
         "and have not landed are lost");
   auto third = modelOf(rule);
   const ResumableRule following{{"", OuterAveraging{.frequency = 2, .momentum = 0.5}}};
-  std::vector<Held> ofOuter;
-  train(following, 2, &ofOuter);
+  const auto ofOuter = mergesOf(following, 2);
   ofOuter[1].giveTo(third);
   wrapperOf(third, {{"", OuterAveraging{.frequency = 2, .momentum = 0.5, .measureStep = true}}}, 2)
       .fit(data, 1);
@@ -414,8 +413,7 @@ TEST_CASE("an iterator that cannot report its size to a resumed training is name
     std::optional<std::int64_t> examples() const override { throw std::runtime_error("boom"); }
   };
   const ResumableRule rule = resumableRules().front();
-  std::vector<Held> atMerges;
-  train(rule, 2, &atMerges);
+  const auto atMerges = mergesOf(rule, 2);
   auto model = modelOf(rule);
   atMerges[2].giveTo(model);
   Sizeless data(randomBatches(7, kBatches, 5, kWidth, true), kWidth);
@@ -425,8 +423,7 @@ TEST_CASE("an iterator that cannot report its size to a resumed training is name
 
 TEST_CASE("a checkpoint is not resumed if the model was changed, or within an epoch of other data") {
   const ResumableRule rule = resumableRules().front();
-  std::vector<Held> atMerges;
-  train(rule, 2, &atMerges);
+  const auto atMerges = mergesOf(rule, 2);
   const LogLines log;
   auto changed = modelOf(rule);
   atMerges[2].giveTo(changed);
@@ -520,8 +517,7 @@ TEST_CASE_TEMPLATE("a user-defined iterator is asked to skip, and may do it with
 
 TEST_CASE("impossible numbers in a training state are refused") {
   const ResumableRule rule = resumableRules().front();
-  std::vector<Held> atMerges;
-  train(rule, 2, &atMerges);
+  const auto atMerges = mergesOf(rule, 2);
   const auto refusal = [&](std::string_view name, std::size_t at, std::int64_t value) {
     auto model = modelOf(rule);
     atMerges[2].giveTo(model);
@@ -553,8 +549,7 @@ TEST_CASE("impossible numbers in a training state are refused") {
 
 TEST_CASE("more landings than trained batches are refused: repeating their order would take for ever") {
   const ResumableRule rule{{"arrivals", AsynchronousOuter{.frequency = 2}}};
-  std::vector<Held> atMerges;
-  train(rule, 2, &atMerges);
+  const auto atMerges = mergesOf(rule, 2);
   auto model = modelOf(rule);
   atMerges[2].giveTo(model);
   findValues(model.trainingState(), "rounds")->span<std::int64_t>()[5] = std::int64_t{1} << 59;
@@ -627,8 +622,7 @@ TEST_CASE("impossible numbers in a strategy's state are refused, and the wrapper
       {arrivals, "in flight.last landing", 0, -1, "\"last landing\" has -1 as a count"}};
   for (const auto& [rule, block, at, value, what] : cases) {
     CAPTURE(what);
-    std::vector<Held> atMerges;
-    train(rule, 2, &atMerges);
+    const auto atMerges = mergesOf(rule, 2);
     auto model = modelOf(rule);
     auto data = dataOf();
     auto wrapper = wrapperOf(model, rule, 2);
@@ -655,8 +649,7 @@ TEST_CASE("impossible numbers in a strategy's state are refused, and the wrapper
 TEST_CASE("hierarchical averaging resumes after a number of iterations that no period divides") {
   const ResumableRule rule{
       {"groups", HierarchicalAveraging{.levels = {{.period = 2, .group = 2}, {.period = 4}}}}};
-  std::vector<Held> atMerges;
-  train(rule, 2, &atMerges);
+  const auto atMerges = mergesOf(rule, 2);
   auto model = modelOf(rule);
   atMerges[0].giveTo(model);                    // after 2 of 7 iterations
   damage(model, "trained since merges", 2, 5);  // the next round ends after 7

@@ -37,44 +37,33 @@ struct Residuals {
 };
 
 /// Gives the model the residuals of two workers.
-void saveByTwo(Model& model) {
-  const Tensor saved = Tensor::empty({2, kElements});
-  for (std::int64_t i = 0; i < 2 * kElements; ++i) saved.data<float>()[i] = static_cast<float>(i * i);
+void saveByTwo(Model& model, std::int64_t elements = kElements) {
+  const Tensor saved = Tensor::empty({2, elements});
+  for (std::int64_t i = 0; i < 2 * elements; ++i) saved.data<float>()[i] = static_cast<float>(i * i);
   model.strategyState().push_back({"residual", saved});
 }
 
 }  // namespace
 
-TEST_CASE("workers of another number begin with the mean of the residuals that were saved") {
-  Residuals three(/*meanForOthers=*/true);
-  ToyModel model;
-  saveByTwo(model);
-  loadStrategyState(three.exchange, model, /*stale=*/false, /*means=*/true);
-  for (std::size_t w = 0; w < 3; ++w) CHECK(three.of(w) == std::vector<float>{4.5, 8.5, 14.5});
-}
-
-TEST_CASE("other blocks of another number of workers start again") {
-  Residuals three(/*meanForOthers=*/false);
-  ToyModel model;
-  saveByTwo(model);
-  loadStrategyState(three.exchange, model, /*stale=*/false, /*means=*/true);
-  for (std::size_t w = 0; w < 3; ++w) CHECK(three.of(w) == std::vector<float>(3));
-}
-
-TEST_CASE("residuals of a training that is not resumed start again with another number of workers") {
-  Residuals three(/*meanForOthers=*/true);
-  ToyModel model;
-  saveByTwo(model);
-  loadStrategyState(three.exchange, model, /*stale=*/false, /*means=*/false);
-  for (std::size_t w = 0; w < 3; ++w) CHECK(three.of(w) == std::vector<float>(3));
-}
-
-TEST_CASE("residuals of a model of another size start again") {
-  Residuals three(/*meanForOthers=*/true);
-  ToyModel model;
-  model.strategyState().push_back({"residual", Tensor::zeros({2, kElements + 1})});
-  loadStrategyState(three.exchange, model, /*stale=*/false, /*means=*/true);
-  for (std::size_t w = 0; w < 3; ++w) CHECK(three.of(w) == std::vector<float>(3));
+TEST_CASE("workers of another number begin with the mean of what was saved, or anew") {
+  struct Row {
+    const char* what;
+    bool meanForOthers, means;  // of the block; whether the training is resumed
+    std::int64_t elements;      // of what was saved
+    std::vector<float> expected;
+  };
+  const Row rows[] = {{"residuals", true, true, kElements, {4.5, 8.5, 14.5}},
+                      {"other blocks", false, true, kElements, {0, 0, 0}},
+                      {"residuals of a training that is not resumed", true, false, kElements, {0, 0, 0}},
+                      {"residuals of a model of another size", true, true, kElements + 1, {0, 0, 0}}};
+  for (const Row& row : rows) {
+    CAPTURE(row.what);
+    Residuals three(row.meanForOthers);
+    ToyModel model;
+    saveByTwo(model, row.elements);
+    loadStrategyState(three.exchange, model, /*stale=*/false, row.means);
+    for (std::size_t w = 0; w < 3; ++w) CHECK(three.of(w) == row.expected);
+  }
 }
 
 TEST_CASE("residuals of a damaged file are refused by name before their mean is formed") {

@@ -24,7 +24,7 @@ namespace {
 const AsynchronousOuter kWall{.frequency = 2, .rate = 0.9, .clock = ArrivalClock::Wall};
 
 Listeners merged(RecordingListener::Hook hook = {}) {
-  return {std::make_shared<RecordingListener>(ListenerScope::Merged, std::move(hook))};
+  return {mergedListener(std::move(hook))};
 }
 
 /// The indices of the trained batches in order.

@@ -42,7 +42,7 @@ struct Watched {
   TemporaryDirectory directory;
   std::shared_ptr<TensorBoardListener> board;
   std::shared_ptr<CollectScoresListener> scores = std::make_shared<CollectScoresListener>();
-  std::shared_ptr<RecordingListener> steps = std::make_shared<RecordingListener>(ListenerScope::Worker);
+  std::shared_ptr<RecordingListener> steps = workerListener();
   ToyModel model;
   ToyIterator data;
   std::string plan;
