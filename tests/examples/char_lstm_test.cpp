@@ -1,8 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <string>
-#include <vector>
-
 #include "muster/core/io/model_file.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/examples/sandbox.h"
@@ -42,10 +39,7 @@ double lossOf(const std::string& text, const std::string& epoch) {
 
 TEST_CASE("char_lstm learns, writes samples, and writes the same text from the saved model") {
   const CharLstm program;
-  const auto run = program.train("text", "6", "net");
-  CAPTURE(run.out);
-  CAPTURE(run.err);
-  REQUIRE(run.exit == 0);
+  const auto run = test::succeeded(program.train("text", "6", "net"));
   CHECK(run.out.starts_with("text: text, 2640 characters, 29 different ones\n"));
   CHECK(contains(run.out, "plan: 2 workers"));
   CHECK(run.out.ends_with("\nsaved: net\n"));
@@ -53,8 +47,7 @@ TEST_CASE("char_lstm learns, writes samples, and writes the same text from the s
   CHECK(lossOf(run.out, "6/6") < 0.7 * lossOf(run.out, "1/6"));
   CHECK(readModelNotes(program.directory / "net").at("char_lstm.vocabulary").starts_with("\n abcdefg"));
 
-  const auto loaded = program.run({"--model", "net", "--length", "60"});
-  REQUIRE(loaded.exit == 0);
+  const auto loaded = test::succeeded(program.run({"--model", "net", "--length", "60"}));
   CHECK(lastSample(loaded.out) == lastSample(run.out));
   const auto prompted =
       program.run({"--model", "net", "--length", "60", "--seed", "7", "--prompt", "the jü"});
@@ -70,8 +63,7 @@ TEST_CASE("text that char_lstm writes cannot send commands to the terminal") {
   std::string text;
   for (int i = 0; i < 200; ++i) text += "\x1B[2J";
   test::writeFile(program.directory / "commands", text);
-  const auto trained = program.train("commands", "1", "m");
-  CHECK(trained.exit == 0);
+  const auto trained = test::succeeded(program.train("commands", "1", "m"));
   const auto loaded = program.run({"--model", "m", "--length", "60"});
   for (const auto& out : {trained.out, loaded.out}) {
     CHECK(contains(out, "\\x1b"));

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
-#include <string>
-#include <vector>
 
 #include "tests/examples/sandbox.h"
 

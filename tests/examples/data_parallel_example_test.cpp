@@ -1,5 +1,3 @@
-#include <doctest/doctest.h>
-
 #include <sstream>
 
 #include "tests/examples/program.h"
@@ -27,9 +25,7 @@ std::vector<double> losses(const std::string& text) {
 }  // namespace
 
 TEST_CASE("the example shows the sizes of PyTorch's tutorial, inside and outside, and its loss falls") {
-  const auto outcome = run({});
-  CAPTURE(outcome.err);
-  CHECK(outcome.exit == 0);
+  const auto outcome = succeeded(run({}));
   CHECK(
       outcome.out.starts_with("100 examples in batches of 30, replicas: 3\n\n"
                               "  replica 0 on cpu: input [10, 5], output [10, 2]\n"
@@ -55,8 +51,7 @@ TEST_CASE("the losses do not depend on the number of replicas") {
 }
 
 TEST_CASE("more replicas than examples are accepted") {
-  const auto few = run({"--replicas", "4", "--batch", "2"});
-  CHECK(few.exit == 0);
+  const auto few = succeeded(run({"--replicas", "4", "--batch", "2"}));
   CHECK(few.out.find("replica 1 on cpu: input [1, 5]") != std::string::npos);
   CHECK(few.out.find("replica 2 ") == std::string::npos);
 }
@@ -65,9 +60,7 @@ TEST_CASE("replicas on a GPU learn the same as those on the CPU") {
   using Where = OnGpu;
   MUSTER_NEEDS_DEVICE(Where);
   if (!isHere(MUSTER_DATA_PARALLEL)) return skip("the program was not brought along");
-  const auto outcome = run({"--device", "cuda"});
-  CAPTURE(outcome.err);
-  REQUIRE(outcome.exit == 0);
+  const auto outcome = succeeded(run({"--device", "cuda"}));
   CHECK(outcome.out.find("  replica 2 on cuda:0: input [10, 5], output [10, 2]\n") != std::string::npos);
   const auto here = losses(outcome.out), cpu = losses(run({}).out);
   REQUIRE(here.size() == cpu.size());

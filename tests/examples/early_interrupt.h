@@ -3,12 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
-#include <functional>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "muster/core/nn/network.h"
 #include "tests/examples/sandbox.h"

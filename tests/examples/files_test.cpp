@@ -1,19 +1,8 @@
 // Tests the programs with broken files and standard streams.
 
-#include <doctest/doctest.h>
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <csignal>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <map>
-#include <string>
-#include <vector>
-
 #include "examples/muster/paths.h"
-#include "muster/core/base/error.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/examples/convnet.h"
 #include "tests/examples/in_writing.h"
@@ -158,15 +147,14 @@ TEST_CASE("no program overwrites a file that it reads or writes under another op
 TEST_CASE("a pipe in place of a file is refused at once") {
   const Convnet convnet;
   REQUIRE(::mkfifo((convnet.directory / "pipe").c_str(), 0600) == 0);
-  const auto run = convnet.run({"--data", "generated", "--device", "cpu", "--resume", "pipe"});
-  CHECK(run.exit == 1);
-  CHECK(contains(run.err, "pipe: cannot be read: it is not a regular file"));
+  CHECK(
+      contains(test::errorOf(convnet.run({"--data", "generated", "--device", "cpu", "--resume", "pipe"}), 1),
+               "pipe: cannot be read: it is not a regular file"));
 }
 
 TEST_CASE("closed standard streams do not change the written files") {
   const Convnet convnet;
-  const auto usual = inShell(convnet, "\"$@\"", {"--model", "usual"});
-  REQUIRE(usual.exit == 0);
+  const auto usual = test::succeeded(inShell(convnet, "\"$@\"", {"--model", "usual"}));
   for (const char* line : {"\"$@\" <&- >&- 2>&-", "\"$@\" >&-", "\"$@\" 2>&-"}) {
     CAPTURE(line);
     CHECK(inShell(convnet, line, {"--model", "closed"}).exit == 0);
@@ -229,9 +217,8 @@ TEST_CASE("with closed standard streams an interrupt's sentence gets into no che
 
 TEST_CASE("standard output that cannot be written does not stop a training, and is reported at the end") {
   const Convnet convnet;
-  const auto full = inShell(convnet, "\"$@\" >/dev/full", {"--model", "full"});
-  CHECK(full.exit == 1);
-  CHECK(full.err == "muster: standard output could not be written: No space left on device\n");
+  CHECK(test::errorOf(inShell(convnet, "\"$@\" >/dev/full", {"--model", "full"}), 1) ==
+        "muster: standard output could not be written: No space left on device\n");
   // The pipe's reading end is closed before the program starts.
   const auto broken = inShell(convnet,
                               "mkfifo go; { read go <go; \"$@\"; echo $? >status; } | "
@@ -245,9 +232,8 @@ TEST_CASE("standard output that cannot be written does not stop a training, and 
 
 TEST_CASE("help that cannot be written gives a failure") {
   const Convnet convnet;
-  const auto run = inShell(convnet, "\"$@\" >/dev/full", {"--help"});
-  CHECK(run.exit == 1);
-  CHECK(contains(run.err, "standard output could not be written"));
+  CHECK(contains(test::errorOf(inShell(convnet, "\"$@\" >/dev/full", {"--help"}), 1),
+                 "standard output could not be written"));
 }
 
 TEST_CASE("the network is saved even if a checkpoint cannot be written") {

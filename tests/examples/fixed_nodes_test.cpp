@@ -4,20 +4,12 @@
 #include <fmt/format.h>
 #include <signal.h>
 
-#include <algorithm>
 #include <deque>
-#include <filesystem>
 #include <memory>
-#include <optional>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "muster/core/io/checkpoint_files.h"
 #include "muster/core/nn/network.h"
 #include "tests/examples/convnet.h"
-#include "tests/examples/program.h"
-#include "tests/examples/sandbox.h"
 
 namespace muster {
 namespace {

@@ -1,11 +1,9 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <set>
-#include <string>
 
 #include "tests/examples/program.h"
 #include "tests/support/temporary_directory.h"

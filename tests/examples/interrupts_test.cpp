@@ -1,19 +1,6 @@
 // Ctrl-C: outside the training a program ends at once, with a sentence; within it saves what was trained.
-#include <doctest/doctest.h>
 
-#include <algorithm>
-#include <chrono>
-#include <csignal>
-#include <filesystem>
-#include <functional>
-#include <memory>
-#include <string>
-#include <thread>
-#include <vector>
-
-#include "muster/core/nn/network.h"
 #include "tests/examples/early_interrupt.h"
-#include "tests/examples/sandbox.h"
 
 namespace muster {
 namespace {
@@ -73,9 +60,7 @@ TEST_CASE("a signal before the training ends a program at once, and it says that
       CAPTURE(executable);
       const auto expected = std::filesystem::path(executable).filename().string() +
                             ": Interrupted before training; nothing was saved.\n";
-      const auto outcome = interruptEarly(sandbox, executable, arguments, expected, signal);
-      CHECK(outcome.exit == 130);
-      CHECK(outcome.err == expected);
+      CHECK(test::errorOf(interruptEarly(sandbox, executable, arguments, expected, signal), 130) == expected);
       CHECK(sandbox.directory.names().empty());
     }
   };
@@ -86,9 +71,8 @@ TEST_CASE("a signal in the other commands is answered, too") {
   const Sandbox sandbox(MUSTER_PROGRAM);
   test::writeFile(sandbox.directory / "run.json", sandbox.run({"example"}).out);
   const auto check = [&](const std::vector<std::string>& arguments, const std::string& expected) {
-    const auto outcome = interruptEarly(sandbox, MUSTER_PROGRAM, arguments, expected, SIGINT);
-    CHECK(outcome.exit == 130);
-    CHECK(outcome.err == expected);
+    CHECK(test::errorOf(interruptEarly(sandbox, MUSTER_PROGRAM, arguments, expected, SIGINT), 130) ==
+          expected);
   };
   const std::string many = "data.trainExamples=60000";
   check({"plan", "run.json", "--set", many}, "muster: Interrupted.\n");
@@ -128,10 +112,7 @@ TEST_CASE("a training whose directory has vanished is saved in another one") {
   REQUIRE(running.awaitText("epoch 1/1000000: "));
   std::filesystem::remove_all(sandbox.directory / "d");
   running.signal(SIGINT);
-  const auto run = running.wait();
-  CAPTURE(run.err);
-  CHECK(run.exit == 1);
-  REQUIRE(contains(run.err, "; saved as " + other.string() + "/net-"));
+  REQUIRE(contains(test::errorOf(running.wait(), 1), "; saved as " + other.string() + "/net-"));
   for (const auto& file : std::filesystem::directory_iterator(other))
     CHECK(Network::load(file.path())->iteration() > 0);
 }

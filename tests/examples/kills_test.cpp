@@ -3,8 +3,6 @@
 // checkpoint is being written.
 #include <doctest/doctest.h>
 
-#include <csignal>
-#include <cstdlib>
 #include <random>
 
 #include "tests/examples/convnet.h"
@@ -39,8 +37,7 @@ const std::vector<std::string> kResuming{
 
 }  // namespace
 
-TEST_CASE(
-    "a training that is killed at random moments and resumed ends with the same bits, and leaves no files") {
+TEST_CASE("killed at random moments and resumed, a training ends with the same bits and leaves no files") {
   const auto kills = numberFrom("MUSTER_KILLS", 20), seed = numberFrom("MUSTER_TEST_SEED", 1);
   std::mt19937_64 random(seed);
   std::uint64_t killed = 0, trainings = 0, writes = 0, unseen = 0;

@@ -1,9 +1,4 @@
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
 #include <cmath>
-#include <filesystem>
-#include <string>
 
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/safetensors.h"
@@ -33,11 +28,9 @@ class LenetFromScratch : public test::Sandbox {
   std::filesystem::path threeSteps(int devices, int seed, const std::string& device = "cpu") const {
     const auto path =
         directory.path() / fmt::format("{}-devices-{}-seed-{}.safetensors", devices, device, seed);
-    const auto run = this->run({"--data", "generated", "--device", device, "--examples", "30", "--batch",
-                                "14", "--epochs", "1", "--devices", std::to_string(devices), "--seed",
-                                std::to_string(seed), "--model", path.string()});
-    CAPTURE(run.err);
-    REQUIRE(run.exit == 0);
+    const auto run = test::succeeded(this->run(
+        {"--data", "generated", "--device", device, "--examples", "30", "--batch", "14", "--epochs", "1",
+         "--devices", std::to_string(devices), "--seed", std::to_string(seed), "--model", path.string()}));
     return path;
   }
 };
@@ -66,9 +59,7 @@ double lastNumber(const std::string& text, const std::string& label) {
 
 TEST_CASE("lenet_from_scratch trains, prints its progress, and saves the parameters") {
   const LenetFromScratch lenet;
-  const auto run = lenet.train({"--examples", "600", "--epochs", "2"});
-  CAPTURE(run.err);
-  CHECK(run.exit == 0);
+  const auto run = test::succeeded(lenet.train({"--examples", "600", "--epochs", "2"}));
   CHECK(run.out.starts_with("epoch 1/2: loss "));
   CHECK(contains(run.out, "\nepoch 2/2: loss "));
   CHECK(run.out.ends_with("\nsaved: lenet.safetensors\n"));
@@ -84,9 +75,7 @@ TEST_CASE("lenet_from_scratch trains, prints its progress, and saves the paramet
 // can continue with it.
 TEST_CASE("the library's layers recognise as many digits with the saved parameters") {
   const LenetFromScratch lenet;
-  const auto run = lenet.train({"--examples", "3000", "--batch", "64", "--epochs", "3"});
-  CAPTURE(run.err);
-  REQUIRE(run.exit == 0);
+  const auto run = test::succeeded(lenet.train({"--examples", "3000", "--batch", "64", "--epochs", "3"}));
   MultiLayerNetwork network(
       {.inputShape = {1, 28, 28},
        .layers = {

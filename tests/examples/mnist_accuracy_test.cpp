@@ -19,11 +19,10 @@ std::optional<double> accuracyAfterThreeEpochs(const std::string& learningRate) 
                                 : "the real MNIST is needed; MUSTER_DATA_DIR says where it is");
     return std::nullopt;
   }
-  const auto run = convnet.run({"--data", "mnist", "--data-dir", std::filesystem::absolute(data).string(),
-                                "--workers", "2", "--averaging-frequency", "3", "--batch", "128", "--seed",
-                                "123", "--epochs", "3", "--lr", learningRate, "--json", "run.json"});
-  CAPTURE(run.err);
-  REQUIRE(run.exit == 0);
+  const auto run =
+      test::succeeded(convnet.run({"--data", "mnist", "--data-dir", std::filesystem::absolute(data).string(),
+                                   "--workers", "2", "--averaging-frequency", "3", "--batch", "128", "--seed",
+                                   "123", "--epochs", "3", "--lr", learningRate, "--json", "run.json"}));
   const auto results = boost::json::parse(test::readFile(convnet.directory / "run.json"));
   MESSAGE(run.out.substr(run.out.find("test: ")));
   return results.at("testAccuracy").as_double();

@@ -1,8 +1,6 @@
 // The README's program.
 #include <doctest/doctest.h>
 
-#include <string>
-
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/mnist.h"
@@ -16,9 +14,8 @@ using test::contains;
 
 TEST_CASE("mnist_convnet without MNIST ends with a sentence, and names muster train for other options") {
   const test::Sandbox program(MUSTER_MNIST_CONVNET);
-  const auto missing = program.run({});
-  CHECK(missing.exit == 1);
-  CHECK(contains(missing.err, "mnist_convnet: mnist: train-images-idx3-ubyte.gz is not in "));
+  CHECK(contains(test::errorOf(program.run({}), 1),
+                 "mnist_convnet: mnist: train-images-idx3-ubyte.gz is not in "));
   for (const char* option : {"--resume", "--page", "--mode"})
     CHECK(program.run({option, "c"}).err == "mnist_convnet: there is no option " + std::string(option) +
                                                 ": --help lists all, and muster train has more\n");
@@ -32,9 +29,7 @@ TEST_CASE("mnist_convnet trains, tests and saves a network on MNIST") {
   const test::Sandbox program(MUSTER_MNIST_CONVNET);
   auto launch = program.launch({"--workers", "1", "--epochs", "1"});
   launch.environment["MUSTER_DATA_DIR"] = std::filesystem::absolute(data).string();
-  const auto run = test::runProgram(MUSTER_MNIST_CONVNET, launch);
-  CAPTURE(run.err);
-  REQUIRE(run.exit == 0);
+  const auto run = test::succeeded(test::runProgram(MUSTER_MNIST_CONVNET, launch));
   CHECK(contains(run.out, "\nepoch 1/1: loss 0."));
   CHECK(contains(run.out, "saved: convnet.safetensors\n"));
   MnistDataSetIterator images(128, /*train=*/false, /*seed=*/0, {.directory = data});

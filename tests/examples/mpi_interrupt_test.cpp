@@ -2,10 +2,7 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
-#include <filesystem>
-
 #include "tests/examples/convnet.h"
-#include "tests/examples/program.h"
 
 namespace muster {
 

@@ -4,13 +4,9 @@
 
 #include <cmath>
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include "muster/core/io/json_value.h"
-#include "tests/examples/program.h"
 #include "tests/examples/sandbox.h"
-#include "tests/support/temporary_directory.h"
 
 namespace muster {
 namespace {
@@ -31,9 +27,7 @@ class Tables : public test::Sandbox {
                         const std::vector<std::string>& more = {}) const {
     auto arguments = example;
     arguments.insert(arguments.begin(), "example");
-    const auto made = run(arguments);
-    CAPTURE(made.err);
-    REQUIRE(made.exit == 0);
+    const auto made = test::succeeded(run(arguments));
     write("run.json", made.out);
     std::vector<std::string> train{"train", "run.json",
                                    "--set", "training.devices=cpu",
@@ -82,9 +76,7 @@ TEST_CASE("a model that was trained on other data is not replaced without a word
 TEST_CASE("a table with words, gaps and dates is predicted by the model file alone") {
   const Tables muster;
   muster.write("rows.csv", animals());
-  const auto run = muster.trained({"rows.csv", "--label", "kind"});
-  CAPTURE(run.err);
-  REQUIRE(run.exit == 0);
+  const auto run = test::succeeded(muster.trained({"rows.csv", "--label", "kind"}));
   CHECK(contains(
       run.out,
       "columns: colour (3 words), size, found (date); left out: id (its whole numbers count the rows)"));
@@ -100,10 +92,8 @@ TEST_CASE("a table with words, gaps and dates is predicted by the model file alo
   std::filesystem::remove(muster.directory / "rows.csv");
   muster.write("new.csv",
                " found ,size,name,colour\n2012-03-01,,\"A, B\",red\n2013-03-01,2000,C,blue\n,1,D,pink\n");
-  const auto predicted =
-      muster.run({"predict", "model.safetensors", "new.csv", "--keep", "name", "--out", "p.csv"});
-  CAPTURE(predicted.err);
-  REQUIRE(predicted.exit == 0);
+  const auto predicted = test::succeeded(
+      muster.run({"predict", "model.safetensors", "new.csv", "--keep", "name", "--out", "p.csv"}));
   const auto lines = linesOf(muster.read("p.csv"));
   REQUIRE(lines.size() == 4);
   CHECK(lines[0] == "name,prediction,probability,probability of cat,probability of dog");
@@ -141,10 +131,8 @@ TEST_CASE("a table is tested without the one that it was trained with, and all s
   muster.write("test.csv",
                "colour,size,found,kind\nred,1,2012-03-01,cat\nred,1,2012-03-01,cat\nred,1,2012-03-01,cat\n"
                "red,1,2012-03-01,dog\nblue,1,2012-03-01,dog\ngreen,1,2012-03-01,cat\n");
-  const auto scored = muster.run({"evaluate", "run.json", "--set", "data.test=test.csv", "--json", "-"});
-  CAPTURE(scored.out);
-  CAPTURE(scored.err);
-  REQUIRE(scored.exit == 0);
+  const auto scored =
+      test::succeeded(muster.run({"evaluate", "run.json", "--set", "data.test=test.csv", "--json", "-"}));
   const auto json = parseJson(scored.out).as_object();
   CHECK(json.at("task") == "classification");
   CHECK(json.at("examples") == 6);
@@ -171,15 +159,14 @@ TEST_CASE("a training that predicts held-out rows no better than a guess says so
         fmt::format("{},{},{},{}\n", i % 13, i % 7, i % 10 == 0 ? "yes" : "no", i % 11 * 100 + 7 * (i % 17));
   muster.write("rows.csv", text);
   const std::vector<std::string> still{"--set", "network.updater.learningRate=0"};
-  const auto classes = muster.trained({"rows.csv", "--label", "rare"}, still);
-  CHECK(classes.exit == 0);
+  const auto classes = test::succeeded(muster.trained({"rows.csv", "--label", "rare"}, still));
   CHECK_MESSAGE(contains(classes.err,
                          "warning: the 30 held-out examples are predicted no better than by the "
                          "commonest class no for all (accuracy 0."),
                 classes.err);
   CHECK_MESSAGE(contains(classes.err, ", and 0.9000): the inputs may not tell it"), classes.err);
-  const auto numbers = muster.trained({"rows.csv", "--label", "number", "--regression"}, still);
-  CHECK(numbers.exit == 0);
+  const auto numbers =
+      test::succeeded(muster.trained({"rows.csv", "--label", "number", "--regression"}, still));
   CHECK_MESSAGE(contains(numbers.err, "predicted no better than by the mean of number (R2 -"), numbers.err);
   muster.write("rows.csv", animals());
   CHECK(!contains(muster.trained({"rows.csv", "--label", "kind"}).err, "held-out"));
@@ -193,9 +180,7 @@ TEST_CASE("classes that were renamed, or columns, are refused by name") {
   const auto problem = [&](const std::string& command, const std::vector<std::string>& more) {
     std::vector<std::string> arguments{command, "run.json", "--set", "data.test=rows.csv"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    const auto failed = muster.run(arguments);
-    CHECK(failed.exit == 2);
-    return failed.err;
+    return test::errorOf(muster.run(arguments));
   };
   // Weights for other rows are read as the model reads them, though their median differs.
   std::string others = animals();
@@ -235,13 +220,10 @@ TEST_CASE("a regression learns in scaled units and predicts in the table's own")
                         100000 + 3000 * x + (i % 2 == 0 ? 5000 : 0));
   }
   muster.write("rows.csv", text);
-  const auto run = muster.trained({"rows.csv", "--regression"}, {"--set", "data.test=rows.csv"});
-  CAPTURE(run.err);
-  REQUIRE(run.exit == 0);
+  const auto run =
+      test::succeeded(muster.trained({"rows.csv", "--regression"}, {"--set", "data.test=rows.csv"}));
   muster.write("new.csv", "colour,x\nblue,5\nred,2\n");
-  const auto predicted = muster.run({"predict", "model.safetensors", "new.csv"});
-  CAPTURE(predicted.err);
-  REQUIRE(predicted.exit == 0);
+  const auto predicted = test::succeeded(muster.run({"predict", "model.safetensors", "new.csv"}));
   const auto lines = linesOf(predicted.out);
   REQUIRE(lines.size() == 3);
   CHECK(lines[0] == "prediction");

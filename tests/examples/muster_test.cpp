@@ -3,8 +3,6 @@
 
 #include <boost/json.hpp>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
 
 #include "muster/core/device/math_mode.h"
 #include "muster/core/eval/evaluation.h"
@@ -16,7 +14,6 @@
 #include "muster/datasets/generated_digits.h"
 #include "muster/datasets/source/named_images.h"
 #include "muster/parallel/parallel_wrapper.h"
-#include "tests/examples/program.h"
 #include "tests/examples/sandbox.h"
 #include "tests/support/png.h"
 #include "tests/support/pseudo_terminal.h"
@@ -47,6 +44,14 @@ class Muster : public test::Sandbox {
       arguments.insert(arguments.end(), {"--set", set});
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run(arguments);
+  }
+
+  /// The single line of errors of a command that must be refused.
+  std::string problem(const std::vector<std::string>& arguments, int exit = 2,
+                      std::source_location where = std::source_location::current()) const {
+    const auto text = test::errorOf(run(arguments), exit, where);
+    CHECK(std::ranges::count(text, '\n') == 1);
+    return text;
   }
 
   /// The state of a model file that the program wrote.
@@ -84,9 +89,7 @@ std::string csvRun(std::int64_t outputs, bool regression) {
 
 TEST_CASE("muster train has the bits of the same training in C++") {
   const Muster muster;
-  const auto run = muster.small("train", {"--json", "result.json"});
-  CAPTURE(run.err);
-  REQUIRE(run.exit == 0);
+  const auto run = test::succeeded(muster.small("train", {"--json", "result.json"}));
   CHECK(contains(run.out, "test: accuracy 0."));
   CHECK(contains(run.out, "saved: model.safetensors; loaded again, it gives the same outputs"));
 
@@ -100,9 +103,8 @@ TEST_CASE("muster train has the bits of the same training in C++") {
   CHECK(muster.bitsOf("model.safetensors") == test::stateBits(network));
 
   SUBCASE("and a file that --json wrote is a run file that gives the same results") {
-    const auto again = muster.run({"train", "result.json", "--set", "training.model=again.safetensors"});
-    CAPTURE(again.err);
-    REQUIRE(again.exit == 0);
+    const auto again =
+        test::succeeded(muster.run({"train", "result.json", "--set", "training.model=again.safetensors"}));
     CHECK(muster.bitsOf("again.safetensors") == test::stateBits(network));
   }
 }
@@ -117,12 +119,9 @@ TEST_CASE("what --json writes is trained to the same bits, whatever the options 
     auto arguments = more;
     arguments.insert(arguments.end(),
                      {"--model", "first.safetensors", "--set", "training.epochs=2", "--json", "result.json"});
-    const auto first = muster.small("train", arguments);
-    CAPTURE(first.err);
-    REQUIRE(first.exit == 0);
-    const auto run = muster.run({"train", "result.json", "--model", "again.safetensors", "--quiet"});
-    CAPTURE(run.err);
-    REQUIRE(run.exit == 0);
+    const auto first = test::succeeded(muster.small("train", arguments));
+    const auto run =
+        test::succeeded(muster.run({"train", "result.json", "--model", "again.safetensors", "--quiet"}));
     CHECK(muster.bitsOf("again.safetensors") == muster.bitsOf("first.safetensors"));
   }
 }
@@ -137,13 +136,10 @@ TEST_CASE("a run continues with other workers, also if they change its strategy'
                                R"(training.strategy={"name": ")" + strategy + R"("})"});
       return muster.small("train", more);
     };
-    const auto first = train("1", {});
-    CAPTURE(first.err);
-    REQUIRE(first.exit == 0);
+    const auto first = test::succeeded(train("1", {}));
     CHECK(contains(first.out, "nothing to resume in " + strategy + ": the training begins\n"));
-    const auto run = train("2", {"--set", "training.workers=3", "--set", "training.groups=3"});
-    CAPTURE(run.err);
-    CHECK(run.exit == 0);
+    const auto run =
+        test::succeeded(train("2", {"--set", "training.workers=3", "--set", "training.groups=3"}));
     CHECK(contains(run.out,
                    "with 1 epoch finished\nit was trained with training.groups 1 (now 3), "
                    "training.workers 2 (now 3): the training continues, but"));
@@ -154,9 +150,8 @@ TEST_CASE("a run continues with other workers, also if they change its strategy'
 
 TEST_CASE("--quiet leaves out the tests between epochs, and page --out says what it wrote") {
   const Muster muster;
-  const auto quiet = muster.small(
-      "train", {"--quiet", "--set", "listeners.testEvery=1", "--set", "training.strategy.name=slowmo"});
-  CHECK(quiet.exit == 0);
+  const auto quiet = test::succeeded(muster.small(
+      "train", {"--quiet", "--set", "listeners.testEvery=1", "--set", "training.strategy.name=slowmo"}));
   CHECK(quiet.err.empty());
 #ifdef MUSTER_WITH_PAGE
   REQUIRE(muster.small("train", {"--quiet", "--set", "listeners.curves=a.curves.jsonl"}).exit == 0);
@@ -175,19 +170,14 @@ TEST_CASE("muster plan works after a training that has left all its files") {
   files.insert(files.end(), {"--set", "listeners.curves=a.curves.jsonl"});
 #endif
   CHECK_FALSE(contains(muster.small("plan", files).out, "note: muster train refuses"));
-  const auto run = muster.small("train", files);
-  CAPTURE(run.err);
-  REQUIRE(run.exit == 0);
+  const auto run = test::succeeded(muster.small("train", files));
   const auto names = muster.directory.names();
-  const auto plan = muster.small("plan", files);
-  CAPTURE(plan.err);
-  CHECK(plan.exit == 0);
+  const auto plan = test::succeeded(muster.small("plan", files));
   CHECK(contains(plan.out,
                  "\nnote: muster train refuses this run for now: c: holds checkpoints of an earlier"));
   CHECK(muster.directory.names() == names);
   files.insert(files.end(), {"--set", "training.resume=c"});
-  const auto resuming = muster.small("plan", files);
-  CHECK(resuming.exit == 0);
+  const auto resuming = test::succeeded(muster.small("plan", files));
   CHECK(contains(resuming.out, "\nresumes: c/checkpoint-epoch-0001.safetensors\n"));
   CHECK_FALSE(contains(resuming.out, "note: muster train refuses"));
 }
@@ -201,19 +191,17 @@ TEST_CASE("the math mode is shown by plan, saved for a resume, and refused with 
   CHECK(tf32.err == "muster: training.mathMode: cpu has no tf32: " +
                         whyNoMathMode(Device::cpu(), MathMode::TensorFloat32) + "\n");
   REQUIRE(muster.small("train", fp32).exit == 0);
-  const auto other = muster.small("train", {"--set", "training.resume=model.safetensors"});
-  CHECK(other.exit == 1);
-  CHECK(contains(other.err, "it was trained with training.mathMode \"fp32\" (now \"auto\")"));
+  CHECK(contains(test::errorOf(muster.small("train", {"--set", "training.resume=model.safetensors"}), 1),
+                 "it was trained with training.mathMode \"fp32\" (now \"auto\")"));
 }
 
 TEST_CASE("a training that diverges names its learning rate") {
   const Muster muster;
   const auto diverged = [&](const std::string& rate) {
     // A merge after the first step: before one there is nothing to save.
-    const auto run = muster.small(
-        "train", {"--set", "network.updater.learningRate=" + rate, "--set", "training.strategy.every=1"});
-    CHECK(run.exit == 1);
-    return run.err;
+    return test::errorOf(muster.small("train", {"--set", "network.updater.learningRate=" + rate, "--set",
+                                                "training.strategy.every=1"}),
+                         1);
   };
   CHECK(contains(diverged(R"({"type": "fixed", "value": 1e30})"),
                  "this was with network.updater.learningRate 1e+30, and the network is saved as "
@@ -227,25 +215,26 @@ TEST_CASE("a training that diverges names its learning rate") {
   muster.write("rows.csv", rows);
   muster.write("rows.json", csvRun(1, true));
   muster.write("model.safetensors", "a good one");
-  const auto grows = muster.run({"train", "rows.json", "--set", "training.epochs=2", "--set",
-                                 R"(network.updater.learningRate={"type": "fixed", "value": 1})"});
-  CHECK(grows.exit == 1);
-  CHECK(contains(grows.err, "muster: the training diverged: its loss went from "));
+  CHECK(contains(test::errorOf(muster.run({"train", "rows.json", "--set", "training.epochs=2", "--set",
+                                           R"(network.updater.learningRate={"type": "fixed", "value": 1})"}),
+                               1),
+                 "muster: the training diverged: its loss went from "));
   CHECK(muster.read("model.safetensors") == "a good one");
   // Early stopping restores the best state of this training, which diverged in its first epoch.
   muster.write("best.safetensors", "a good one");
-  const auto restored = muster.run({"train", "rows.json",
-                                    "--set", "training.epochs=2",
-                                    "--set", R"(network.updater.learningRate={"type": "fixed", "value": 4})",
-                                    "--set", "listeners.earlyStopping.monitor=trainingScore",
-                                    "--set", "listeners.earlyStopping.mode=min",
-                                    "--set", "listeners.earlyStopping.restoreBest=true",
-                                    "--set", "listeners.earlyStopping.bestFile=best.safetensors",
-                                    "--set", "listeners.checkpoints.directory=c",
-                                    "--set", "listeners.checkpoints.best.monitor=trainingScore",
-                                    "--set", "listeners.checkpoints.best.mode=min"});
-  CHECK(restored.exit == 1);
-  CHECK_MESSAGE(contains(restored.err, "muster: the training diverged: its loss went from "), restored.err);
+  const auto restored =
+      test::errorOf(muster.run({"train", "rows.json",
+                                "--set", "training.epochs=2",
+                                "--set", R"(network.updater.learningRate={"type": "fixed", "value": 4})",
+                                "--set", "listeners.earlyStopping.monitor=trainingScore",
+                                "--set", "listeners.earlyStopping.mode=min",
+                                "--set", "listeners.earlyStopping.restoreBest=true",
+                                "--set", "listeners.earlyStopping.bestFile=best.safetensors",
+                                "--set", "listeners.checkpoints.directory=c",
+                                "--set", "listeners.checkpoints.best.monitor=trainingScore",
+                                "--set", "listeners.checkpoints.best.mode=min"}),
+                    1);
+  CHECK_MESSAGE(contains(restored, "muster: the training diverged: its loss went from "), restored);
   CHECK(muster.read("model.safetensors") == "a good one");
   CHECK(muster.read("best.safetensors") == "a good one");
   CHECK_FALSE(std::filesystem::exists(muster.directory / "c" / "checkpoint-best.safetensors"));
@@ -254,21 +243,19 @@ TEST_CASE("a training that diverges names its learning rate") {
 
 TEST_CASE("a run file sets early stopping, validation data, class weights and the best checkpoint") {
   const Muster muster;
-  const auto run = muster.small("train", {"--set",  "training.epochs=4",
-                                          "--set",  "data.validationExamples=100",
-                                          "--set",  "data.classWeights=[1,1,2,1,1,1,1,1,1,1]",
-                                          "--set",  "network.accumulate=2",
-                                          "--set",  "listeners.earlyStopping.monitor=loss",
-                                          "--set",  "listeners.earlyStopping.mode=min",
-                                          "--set",  "listeners.earlyStopping.minImprovement=1000",
-                                          "--set",  "listeners.earlyStopping.patience=1",
-                                          "--set",  "listeners.earlyStopping.bestFile=best.safetensors",
-                                          "--set",  "listeners.checkpoints.directory=c",
-                                          "--set",  "listeners.checkpoints.best.monitor=loss",
-                                          "--set",  "listeners.checkpoints.best.mode=min",
-                                          "--json", "result.json"});
-  CAPTURE(run.err);
-  REQUIRE(run.exit == 0);
+  test::succeeded(muster.small("train", {"--set",  "training.epochs=4",
+                                         "--set",  "data.validationExamples=100",
+                                         "--set",  "data.classWeights=[1,1,2,1,1,1,1,1,1,1]",
+                                         "--set",  "network.accumulate=2",
+                                         "--set",  "listeners.earlyStopping.monitor=loss",
+                                         "--set",  "listeners.earlyStopping.mode=min",
+                                         "--set",  "listeners.earlyStopping.minImprovement=1000",
+                                         "--set",  "listeners.earlyStopping.patience=1",
+                                         "--set",  "listeners.earlyStopping.bestFile=best.safetensors",
+                                         "--set",  "listeners.checkpoints.directory=c",
+                                         "--set",  "listeners.checkpoints.best.monitor=loss",
+                                         "--set",  "listeners.checkpoints.best.mode=min",
+                                         "--json", "result.json"}));
   const auto result = json::parse(muster.read("result.json"));
   CHECK(contains(std::string(result.at("stopped").as_string()),
                  "the validation loss has not improved by more than 1000 for 1 epoch"));
@@ -294,9 +281,7 @@ TEST_CASE("plan and train note a period that is longer than an epoch") {
 
 TEST_CASE("muster plan describes the run, and writes nothing") {
   const Muster muster;
-  const auto run = muster.small("plan", {"--set", "training.workers=3"});
-  CAPTURE(run.err);
-  CHECK(run.exit == 0);
+  const auto run = test::succeeded(muster.small("plan", {"--set", "training.workers=3"}));
   CHECK(
       contains(run.out, "600 examples to train with (5 batches of 128), 0 to validate and 200 to test with"));
   CHECK(contains(run.out, "plan: 3 workers on cpu"));
@@ -309,11 +294,9 @@ TEST_CASE("muster plan describes the run, and writes nothing") {
 TEST_CASE("muster evaluate, predict and summary work on a trained model") {
   const Muster muster;
   REQUIRE(muster.small("train", {"--json", "result.json"}).exit == 0);
-  const auto evaluated = muster.small("evaluate");
-  CHECK(evaluated.exit == 0);
+  const auto evaluated = test::succeeded(muster.small("evaluate"));
   CHECK(contains(evaluated.out, "200"));
-  const auto predicted = muster.small("predict", {"--out", "p.csv"});
-  CHECK(predicted.exit == 0);
+  test::succeeded(muster.small("predict", {"--out", "p.csv"}));
   const auto rows = muster.read("p.csv");
   CHECK(rows.starts_with("example,label,prediction,probability,probability of 0,"));
   CHECK(std::ranges::count(rows, '\n') == 201);
@@ -337,9 +320,7 @@ TEST_CASE("muster convert writes weights there and back, a checkpoint, a graph a
   REQUIRE(muster.small("train").exit == 0);
   const auto convert = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "convert");
-    const auto run = muster.run(arguments);
-    CAPTURE(run.err);
-    CHECK(run.exit == 0);
+    const auto run = test::succeeded(muster.run(arguments));
     CHECK(contains(run.out, "written: "));
   };
   const auto tensorsOf = [&](const std::string& name) {
@@ -434,51 +415,47 @@ TEST_CASE("muster convert translates a ResNet-18 to PyTorch's names and back") {
   ComputationGraph model(resnet18(10, 3, {.imageSize = {32, 32}, .width = 4}));
   model.init();
   model.save(muster.directory / "r.safetensors");
-  const auto there = muster.run(
-      {"convert", "r.safetensors", "--to", "weights", "--name", "torchvision", "--out", "w.safetensors"});
-  CAPTURE(there.err);
-  REQUIRE(there.exit == 0);
+  test::succeeded(muster.run(
+      {"convert", "r.safetensors", "--to", "weights", "--name", "torchvision", "--out", "w.safetensors"}));
   const auto weights = readSafetensors(muster.directory / "w.safetensors");
   for (const char* name : {"conv1.weight", "bn1.running_var", "layer1.0.conv1.weight", "fc.bias"})
     CHECK(weights.find(name) != nullptr);
-  const auto back = muster.run({"convert", "w.safetensors", "--network", "r.safetensors", "--name",
-                                "torchvision", "--out", "back.safetensors"});
-  CAPTURE(back.err);
-  REQUIRE(back.exit == 0);
+  const auto back = test::succeeded(muster.run({"convert", "w.safetensors", "--network", "r.safetensors",
+                                                "--name", "torchvision", "--out", "back.safetensors"}));
   CHECK(muster.bitsOf("back.safetensors") == muster.bitsOf("r.safetensors"));
 }
 
 TEST_CASE("a model that cannot be converted gives one line with the reason") {
   const Muster muster;
   REQUIRE(muster.small("train").exit == 0);
-  const auto problem = [&](std::vector<std::string> arguments, int status = 2) {
-    arguments.insert(arguments.begin(), "convert");
-    const auto run = muster.run(arguments);
-    CHECK(run.exit == status);
-    CHECK(std::ranges::count(run.err, '\n') == 1);
-    return run.err;
-  };
   const std::string m = "model.safetensors", w = "w.safetensors";
-  CHECK(problem({m}) == "muster: --out is missing: the file to write\n");
-  CHECK(contains(problem({m, "--out", "m.pt"}), "--out m.pt: its ending does not give the format"));
-  CHECK(contains(problem({m, "--to", "keras", "--out", "m"}),
+  CHECK(muster.problem({"convert", m}) == "muster: --out is missing: the file to write\n");
+  CHECK(contains(muster.problem({"convert", m, "--out", "m.pt"}),
+                 "--out m.pt: its ending does not give the format"));
+  CHECK(contains(muster.problem({"convert", m, "--to", "keras", "--out", "m"}),
                  "--to must be onnx, weights, model, graph, json or dl4j"));
-  CHECK(contains(problem({m, "--out", m}), "model.safetensors"));
-  CHECK(contains(problem({m, "--out", "x.json", "--lengths"}), "--lengths works with ONNX only"));
-  CHECK(contains(problem({m, "--out", "x.json", "--keep", "conv1"}), "--keep needs --network"));
-  CHECK(contains(problem({m, "--out", "x.json", "--name", "a=b"}), "--name is for weights"));
-  CHECK(contains(problem({m, "--to", "weights", "--out", w, "--name", "conv1"}), "--name conv1: expected"));
-  CHECK(contains(problem({m, "--to", "weights", "--out", w, "--name", "convl=x"}),
+  CHECK(contains(muster.problem({"convert", m, "--out", m}), "model.safetensors"));
+  CHECK(contains(muster.problem({"convert", m, "--out", "x.json", "--lengths"}),
+                 "--lengths works with ONNX only"));
+  CHECK(contains(muster.problem({"convert", m, "--out", "x.json", "--keep", "conv1"}),
+                 "--keep needs --network"));
+  CHECK(
+      contains(muster.problem({"convert", m, "--out", "x.json", "--name", "a=b"}), "--name is for weights"));
+  CHECK(contains(muster.problem({"convert", m, "--to", "weights", "--out", w, "--name", "conv1"}),
+                 "--name conv1: expected"));
+  CHECK(contains(muster.problem({"convert", m, "--to", "weights", "--out", w, "--name", "convl=x"}),
                  "names the layer convl, which this network does not have"));
-  CHECK(contains(problem({m, "--network", "run.json", "--out", w}), "is a model of muster"));
+  CHECK(
+      contains(muster.problem({"convert", m, "--network", "run.json", "--out", w}), "is a model of muster"));
   REQUIRE(muster.run({"convert", m, "--to", "weights", "--out", w}).exit == 0);
-  CHECK(contains(problem({w, "--out", "x.safetensors"}, 1), "holds no model of muster"));
-  CHECK(contains(
-      problem({w, "--network", "run.json", "--set", "network.inputShape=[]", "--out", "x.safetensors"}),
-      "--set network.inputShape=[1,28,28] says it"));
-  const auto other = problem({w, "--network", "run.json", "--set", "network.layers[0].outChannels=7",
-                              "--name", "dense1=fc", "--out", "x.safetensors"},
-                             1);
+  CHECK(contains(muster.problem({"convert", w, "--out", "x.safetensors"}, 1), "holds no model of muster"));
+  CHECK(contains(muster.problem({"convert", w, "--network", "run.json", "--set", "network.inputShape=[]",
+                                 "--out", "x.safetensors"}),
+                 "--set network.inputShape=[1,28,28] says it"));
+  const auto other =
+      muster.problem({"convert", w, "--network", "run.json", "--set", "network.layers[0].outChannels=7",
+                      "--name", "dense1=fc", "--out", "x.safetensors"},
+                     1);
   CHECK(contains(other, "it lacks: fc.weight, fc.bias"));
   CHECK(contains(other, "it has what the network has not: dense1."));
   CHECK(contains(other, "it has other tensors: conv1.weight is "));
@@ -509,8 +486,7 @@ TEST_CASE("--watch draws in a terminal, removes its drawing at the end, and writ
     CAPTURE(rest.substr(last));
     CHECK_FALSE(contains(rest.substr(last), "worker "));  // an epoch's line may follow, with its score
   }
-  const auto plain = muster.small("train", {"--watch", "--set", "listeners.progress=false"});
-  CHECK(plain.exit == 0);
+  const auto plain = test::succeeded(muster.small("train", {"--watch", "--set", "listeners.progress=false"}));
   CHECK(contains(plain.err, "epoch 1/1: score "));
   CHECK_FALSE(contains(plain.err, "\x1b"));
   CHECK(contains(muster.small("train", {"--watch", "--quiet"}).err, "--watch shows what --quiet leaves out"));
@@ -560,38 +536,29 @@ TEST_CASE("CSV files are trained with class names, predicted, and refused with t
   for (int i = 0; i < 20; ++i) rows += i % 2 == 0 ? "1,-1,cat\n" : "-1,1,\"dog, big\"\n";
   muster.write("rows.csv", rows);
   muster.write("csv.json", csvRun(2, false));
-  const auto run = muster.run({"train", "csv.json"});
-  CAPTURE(run.err);
-  REQUIRE(run.exit == 0);
+  const auto run = test::succeeded(muster.run({"train", "csv.json"}));
   CHECK(contains(run.out, "test: accuracy 1.0000"));
   const auto predicted = muster.run({"predict", "csv.json"}).out;
   CHECK(contains(predicted, "\n0,cat,cat,0.9"));
   CHECK(contains(predicted, "\n1,\"dog, big\",\"dog, big\",0.9"));
   muster.write("rows.csv", rows + "1,2\n");
-  const auto ragged = muster.run({"train", "csv.json"});
-  CHECK(ragged.exit == 1);
-  CHECK(ragged.err == "muster: rows.csv: line 22: 2 fields, where the first line has 3\n");
+  CHECK(test::errorOf(muster.run({"train", "csv.json"}), 1) ==
+        "muster: rows.csv: line 22: 2 fields, where the first line has 3\n");
   muster.write("rows.csv", rows + "1,2,bird\n");
   for (const char* command : {"train", "plan"}) {
-    const auto birds = muster.run({command, "csv.json"});
-    CHECK(birds.exit == 2);
-    CHECK(birds.err ==
+    CHECK(test::errorOf(muster.run({command, "csv.json"})) ==
           "muster: network and data do not fit: rows.csv has 3 classes (bird, cat, dog, big), and the "
           "network's output has 2\n");
   }
   auto five = json::parse(csvRun(5, false)).as_object();
   muster.write("five.json", json::serialize(five));
-  const auto many = muster.run({"train", "five.json"});
-  CHECK(many.exit == 2);
   CHECK(
-      many.err ==
+      test::errorOf(muster.run({"train", "five.json"})) ==
       "muster: network and data do not fit: rows.csv has 3 classes (bird, cat, dog, big), and the network's "
       "output has 5\n");
   muster.write("rows.csv", "a,b,y\n1,0,3\n0,1,-1\n1,1,2\n0,0,0\n");
   muster.write("numbers.json", csvRun(1, true));
-  const auto numbers = muster.run({"train", "numbers.json", "--set", "training.epochs=400"});
-  CAPTURE(numbers.err);
-  CHECK(numbers.exit == 0);
+  const auto numbers = test::succeeded(muster.run({"train", "numbers.json", "--set", "training.epochs=400"}));
   CHECK(contains(numbers.out, "test: R2 1.0000, RMSE "));
   const auto tested = muster.run({"evaluate", "numbers.json"}).out;
   CHECK_MESSAGE(contains(tested, "4 examples, 1 column: R2 1.0000, "), tested);
@@ -611,9 +578,7 @@ TEST_CASE("muster reads IDX files and safetensors") {
   auto file = json::parse(csvRun(2, false)).as_object();
   file["data"] = json::object{{"type", "safetensors"}, {"train", "rows.safetensors"}, {"batch", 3}};
   muster.write("tensors.json", json::serialize(file));
-  const auto run = muster.run({"train", "tensors.json"});
-  CAPTURE(run.err);
-  CHECK(run.exit == 0);
+  const auto run = test::succeeded(muster.run({"train", "tensors.json"}));
   CHECK(contains(run.out, "8 examples to train with, from rows.safetensors"));
 
   // Targets that are numbers: the network's loss makes it a regression.
@@ -633,20 +598,17 @@ TEST_CASE("muster reads IDX files and safetensors") {
                                     {"test", "numbers.safetensors"},
                                     {"batch", 3}};
   muster.write("numbers.json", json::serialize(regression));
-  const auto trained = muster.run({"train",  "numbers.json",
-                                   "--json", "result.json",
-                                   "--set",  "training.epochs=400",
-                                   "--set",  "training.workers=2",
-                                   "--set",  "data.validationExamples=2",
-                                   "--set",  "listeners.testEvery=100",
-                                   "--set",  "listeners.earlyStopping.monitor=loss",
-                                   "--set",  "listeners.earlyStopping.patience=50",
-                                   "--set",  "listeners.reduceOnPlateau.monitor=r2",
-                                   "--set",  "listeners.checkpoints.directory=c",
-                                   "--set",  "listeners.checkpoints.best.monitor=r2"});
-  CAPTURE(trained.err);
-  CAPTURE(trained.out);
-  CHECK(trained.exit == 0);
+  const auto trained = test::succeeded(muster.run({"train",  "numbers.json",
+                                                   "--json", "result.json",
+                                                   "--set",  "training.epochs=400",
+                                                   "--set",  "training.workers=2",
+                                                   "--set",  "data.validationExamples=2",
+                                                   "--set",  "listeners.testEvery=100",
+                                                   "--set",  "listeners.earlyStopping.monitor=loss",
+                                                   "--set",  "listeners.earlyStopping.patience=50",
+                                                   "--set",  "listeners.reduceOnPlateau.monitor=r2",
+                                                   "--set",  "listeners.checkpoints.directory=c",
+                                                   "--set",  "listeners.checkpoints.best.monitor=r2"}));
   CHECK(contains(trained.out + trained.err, "epoch 100: validation R2 "));
   CHECK(contains(trained.out, "test: R2 "));
   CHECK(std::filesystem::exists(muster.directory / "c/checkpoint-best.safetensors"));
@@ -666,9 +628,7 @@ TEST_CASE("muster reads IDX files and safetensors") {
   file["data"] = json::object{
       {"type", "idx"}, {"trainImages", "images.idx"}, {"trainLabels", "labels.idx"}, {"classes", 3}};
   muster.write("idx.json", json::serialize(file));
-  const auto idx = muster.run({"plan", "idx.json", "--set", "network.layers[0].classes=3"});
-  CAPTURE(idx.err);
-  CHECK(idx.exit == 0);
+  const auto idx = test::succeeded(muster.run({"plan", "idx.json", "--set", "network.layers[0].classes=3"}));
   CHECK(contains(idx.out, "4 examples to train with"));
 }
 
@@ -684,9 +644,7 @@ TEST_CASE("muster trains with CIFAR-10's files and a folder of PNGs, and predict
   file["data"] = json::object{
       {"type", "cifar10"}, {"directory", "cifar"}, {"trainExamples", 16}, {"testExamples", 8}, {"batch", 4}};
   muster.write("cifar.json", json::serialize(file));
-  const auto cifar = muster.run({"train", "cifar.json"});
-  CAPTURE(cifar.err);
-  CHECK(cifar.exit == 0);
+  const auto cifar = test::succeeded(muster.run({"train", "cifar.json"}));
   CHECK(contains(cifar.out, "16 examples to train with"));
   CHECK(contains(cifar.out, "test: accuracy 1.0000"));
   CHECK(contains(muster.run({"predict", "cifar.json"}).out, "\n0,airplane,airplane,"));
@@ -702,9 +660,7 @@ TEST_CASE("muster trains with CIFAR-10's files and a folder of PNGs, and predict
   file["data"] =
       json::object{{"type", "images"}, {"train", "train"}, {"test", "test"}, {"grey", true}, {"batch", 2}};
   muster.write("png.json", json::serialize(file));
-  const auto png = muster.run({"train", "png.json"});
-  CAPTURE(png.err);
-  CHECK(png.exit == 0);
+  const auto png = test::succeeded(muster.run({"train", "png.json"}));
   CHECK(contains(png.out, "test: accuracy 1.0000"));
   CHECK(contains(muster.run({"predict", "png.json"}).out, "\n5,light,light,"));
   const auto picture = muster.read("train/dark/1.png");
@@ -712,19 +668,15 @@ TEST_CASE("muster trains with CIFAR-10's files and a folder of PNGs, and predict
        {std::vector<std::string>{"train", "png.json", "--set", "training.model=train/dark/1.png"},
         {"train", "png.json", "--json", "train/dark/1.png"},
         {"predict", "png.json", "--out", "train/dark/1.png"}}) {
-    const auto refused = muster.run(arguments);
-    CHECK(refused.exit == 2);
-    CHECK(contains(refused.err, "train/dark/1.png, a picture in the directory of data.train, train: "));
+    CHECK(contains(test::errorOf(muster.run(arguments)),
+                   "train/dark/1.png, a picture in the directory of data.train, train: "));
   }
   CHECK(muster.read("train/dark/1.png") == picture);
   muster.write("train/light/4.png", "no picture");
-  const auto broken = muster.run({"train", "png.json"});
-  CHECK(broken.exit == 1);
-  CHECK(contains(broken.err, "train/light/4.png"));
+  CHECK(contains(test::errorOf(muster.run({"train", "png.json"}), 1), "train/light/4.png"));
 }
 
-TEST_CASE(
-    "a folder of photographs of several sizes is learned, and its model's file alone predicts new ones") {
+TEST_CASE("a folder of photographs of several sizes is learned; its model file alone predicts new ones") {
   const Muster muster;
   const auto draw = [&](const std::string& path, int value, int width, int height) {
     std::filesystem::create_directories((muster.directory / path).parent_path());
@@ -740,29 +692,24 @@ TEST_CASE(
   draw("new/deep/snow.png", 240, 50, 9);
   draw("new/night.png", 30, 9, 50);
   muster.write("photos/light/notes.txt", "x");
-  const auto example = muster.run({"example", "photos"});
-  REQUIRE(example.exit == 0);
+  const auto example = test::succeeded(muster.run({"example", "photos"}));
   CHECK(contains(example.err, "20 pictures read, and left out 1 .txt"));
   const auto run = json::parse(example.out).as_object();
   CHECK(run.at("data").at("height") == 30);
   CHECK(run.at("data").at("width") == 20);
   CHECK(run.at("data").at("validationExamples") == 4);
   muster.write("run.json", example.out);
-  const auto trained = muster.run({"train", "run.json", "--set", "training.epochs=10", "--set",
-                                   "training.devices=cpu", "--set", "training.pinThreads=false"});
-  CAPTURE(trained.err);
-  REQUIRE(trained.exit == 0);
+  const auto trained =
+      test::succeeded(muster.run({"train", "run.json", "--set", "training.epochs=10", "--set",
+                                  "training.devices=cpu", "--set", "training.pinThreads=false"}));
   CHECK(contains(trained.out + trained.err, "accuracy 1.0000, F1 1.0000 on 4 examples"));
   std::filesystem::rename(muster.directory / "photos/dark", muster.directory / "photos/night");
-  const auto renamed = muster.run({"evaluate", "run.json", "--on", "train"});
-  CHECK(renamed.exit == 2);
-  CHECK(contains(renamed.err, "class 0 is light in photos, and dark in the model"));
-  const auto started =
+  CHECK(contains(test::errorOf(muster.run({"evaluate", "run.json", "--on", "train"})),
+                 "class 0 is light in photos, and dark in the model"));
+  test::succeeded(
       muster.run({"train", "run.json", "--set", "training.epochs=1", "--set", "training.devices=cpu", "--set",
                   "training.pinThreads=false", "--set", "training.initialModel=model.safetensors", "--set",
-                  "training.model=second.safetensors"});
-  CAPTURE(started.err);
-  CHECK(started.exit == 0);
+                  "training.model=second.safetensors"}));
   CHECK(muster.run({"predict", "second.safetensors", "new/night.png"})
             .out.starts_with("file,prediction,probability,probability of light,probability of night\n"));
   std::filesystem::remove_all(muster.directory / "photos");
@@ -772,8 +719,7 @@ TEST_CASE(
   const auto one = muster.run({"predict", "model.safetensors", "new/night.png"});
   CAPTURE(one.err);
   CHECK(one.out.starts_with(header + "night.png,dark,0."));
-  const auto all = muster.run({"predict", "model.safetensors", "new", "--out", "all.csv"});
-  CHECK(all.exit == 0);
+  const auto all = test::succeeded(muster.run({"predict", "model.safetensors", "new", "--out", "all.csv"}));
   const auto text = muster.read("all.csv");
   CHECK(text.starts_with(header + "deep/snow.png,light,0."));
   CHECK(contains(text, "\nnight.png,dark,0."));
@@ -790,24 +736,19 @@ TEST_CASE(
   std::filesystem::remove(muster.directory / "new/deep/half.png");
   std::filesystem::remove(muster.directory / "new/a.webp");
 
-  const auto refusal = [&](const std::vector<std::string>& arguments) {
-    const auto refused = muster.run(arguments);
-    CHECK(refused.exit != 0);
-    CHECK(std::ranges::count(refused.err, '\n') == 1);
-    return refused.err;
-  };
-  CHECK(contains(refusal({"predict", "model.safetensors"}), "a picture or a folder of pictures, as in"));
-  CHECK(contains(refusal({"predict", "model.safetensors", "new", "--keep", "id"}),
+  CHECK(
+      contains(muster.problem({"predict", "model.safetensors"}), "a picture or a folder of pictures, as in"));
+  CHECK(contains(muster.problem({"predict", "model.safetensors", "new", "--keep", "id"}),
                  "--keep is for a table, and this model predicts pictures"));
-  CHECK(contains(refusal({"predict", "model.safetensors", "new", "--out", "new/night.png"}),
+  CHECK(contains(muster.problem({"predict", "model.safetensors", "new", "--out", "new/night.png"}),
                  "a picture in the directory of the pictures, new"));
   muster.write("rows.csv", "a,b\n1,2\n");
-  CHECK(contains(refusal({"predict", "model.safetensors", "rows.csv"}),
+  CHECK(contains(muster.problem({"predict", "model.safetensors", "rows.csv"}),
                  "model.safetensors is a model of pictures, and rows.csv is a table"));
-  CHECK(contains(refusal({"predict", "model.safetensors", "model.safetensors"}),
+  CHECK(contains(muster.problem({"predict", "model.safetensors", "model.safetensors"}, 1),
                  "is neither a PNG nor a JPEG file"));
   muster.write("empty.jpg", "");
-  CHECK(contains(refusal({"predict", "model.safetensors", "empty.jpg"}),
+  CHECK(contains(muster.problem({"predict", "model.safetensors", "empty.jpg"}, 1),
                  "empty.jpg: is empty, and no picture"));
 }
 
@@ -816,23 +757,19 @@ TEST_CASE("muster example writes a run file for a newcomer's data, and mistakes 
   std::string rows = "size;speed;kind\n";
   for (int i = 0; i < 40; ++i) rows += i % 2 == 0 ? "1000;-1;cat\n" : "2000;1;dog\n";
   muster.write("rows.csv", rows);
-  const auto example = muster.run({"example", "rows.csv", "--separator", ";"});
-  CAPTURE(example.err);
-  REQUIRE(example.exit == 0);
+  const auto example = test::succeeded(muster.run({"example", "rows.csv", "--separator", ";"}));
   muster.write("own.json", example.out);
-  const auto trained = muster.run({"train", "own.json", "--set", "training.devices=cpu", "--set",
-                                   "training.pinThreads=false", "--set", "data.test=rows.csv"});
-  CAPTURE(trained.err);
-  REQUIRE(trained.exit == 0);
+  const auto trained =
+      test::succeeded(muster.run({"train", "own.json", "--set", "training.devices=cpu", "--set",
+                                  "training.pinThreads=false", "--set", "data.test=rows.csv"}));
   CHECK(contains(trained.out, "test: accuracy 1.0000"));
   const auto evaluated = muster.run({"evaluate", "own.json", "--on", "train"});
   CAPTURE(evaluated.out);
   CHECK(contains(evaluated.out, "\n     0 cat         17 "));
   CHECK(contains(evaluated.out, "\n     1 dog         17 "));
   CHECK(contains(evaluated.out, "\n     0 cat 17  0\n     1 dog  0 17\n"));
-  const auto numbers =
-      muster.run({"example", "rows.csv", "--separator", ";", "--label", "size", "--regression"});
-  CHECK(numbers.exit == 0);
+  const auto numbers = test::succeeded(
+      muster.run({"example", "rows.csv", "--separator", ";", "--label", "size", "--regression"}));
   CHECK(contains(numbers.out, "\"separator\": \";\""));
 
   for (const std::string name : {"a", "b"}) {
@@ -844,20 +781,14 @@ TEST_CASE("muster example writes a run file for a newcomer's data, and mistakes 
   CHECK(contains(muster.run({"plan", "pictures.json", "--set", "training.devices=cpu"}).out,
                  "images, 2 examples to train with (1 batch of 2)"));
 
-  const auto advice = [&](const std::vector<std::string>& arguments) {
-    const auto run = muster.run(arguments);
-    CHECK(run.exit == 2);
-    CHECK(std::ranges::count(run.err, '\n') == 1);
-    return run.err;
-  };
-  CHECK(contains(advice({"train", "rows.csv"}), "muster example rows.csv prints one for it"));
-  CHECK(contains(advice({"evaluate", "model.safetensors"}), "is a model file; give the run file"));
-  CHECK(contains(advice({"train", "own.json", "--layers", "2"}), "as in --set training.workers=4"));
+  CHECK(contains(muster.problem({"train", "rows.csv"}), "muster example rows.csv prints one for it"));
+  CHECK(contains(muster.problem({"evaluate", "model.safetensors"}), "is a model file; give the run file"));
+  CHECK(contains(muster.problem({"train", "own.json", "--layers", "2"}), "as in --set training.workers=4"));
   CHECK(contains(
-      advice({"evaluate", "own.json"}),
+      muster.problem({"evaluate", "own.json"}),
       "data.test is empty); --on validation takes the examples held out from the training, --on train "
       "takes the examples that it was trained with"));
-  CHECK(contains(advice({"evaluate", "own.json", "--set", "data.validationExamples=0"}),
+  CHECK(contains(muster.problem({"evaluate", "own.json", "--set", "data.validationExamples=0"}),
                  "data.test is empty); --on train takes"));
   CHECK(muster.run({"evaluate", "own.json", "model.safetensors", "--on", "train"}).out == evaluated.out);
   // A model with another network than the run file's.
@@ -865,26 +796,26 @@ TEST_CASE("muster example writes a run file for a newcomer's data, and mistakes 
               .run({"train", "own.json", "--set", "network=mlp", "--model", "other.safetensors", "--epochs",
                     "30", "--device", "cpu", "--pin-threads", "false"})
               .exit == 0);
-  const auto other = muster.run({"evaluate", "own.json", "other.safetensors", "--on", "train"});
-  CAPTURE(other.err);
-  CHECK(other.exit == 0);
+  const auto other =
+      test::succeeded(muster.run({"evaluate", "own.json", "other.safetensors", "--on", "train"}));
   CHECK(contains(other.out, "\n     0 cat         17 "));
-  CHECK(contains(advice({"evaluate", "own.json", "rows.csv"}),
+  CHECK(contains(muster.problem({"evaluate", "own.json", "rows.csv"}),
                  "unexpected argument rows.csv: after a run file"));
-  CHECK(contains(advice({"evaluate", "own.json", "model.safetensors", "--model", "model.safetensors"}),
-                 "--model and model.safetensors are two models"));
+  CHECK(
+      contains(muster.problem({"evaluate", "own.json", "model.safetensors", "--model", "model.safetensors"}),
+               "--model and model.safetensors are two models"));
   const auto misfit =
-      advice({"example", "rows.csv", "--separator", ";", "--label", "kind", "--network", "convnet"});
+      muster.problem({"example", "rows.csv", "--separator", ";", "--label", "kind", "--network", "convnet"});
   CHECK_MESSAGE(
       contains(misfit, "network: convnet is for pictures [C, H, W] of classes, and an example is [2]"),
       misfit);
-  CHECK(contains(advice({"plan", "own.json", "--batch", "60", "--set", "data.dropLast=true"}),
+  CHECK(contains(muster.problem({"plan", "own.json", "--batch", "60", "--set", "data.dropLast=true"}),
                  "data.dropLast leaves out a batch that is not full, and data.batch 60 is larger than the 34 "
                  "examples to train with, so none is left"));
   CHECK(contains(muster.run({"plan", "own.json", "--set", "data.columns=size,speed"}).out,
                  "34 examples to train with (17 batches of 2), 6 to validate and 0 to test with"));
-  CHECK(contains(advice({"--versoin"}), "the nearest is --version"));
-  CHECK(contains(advice({"example", "--grey"}), "--grey is for a directory of images"));
+  CHECK(contains(muster.problem({"--versoin"}), "the nearest is --version"));
+  CHECK(contains(muster.problem({"example", "--grey"}), "--grey is for a directory of images"));
   CHECK(muster.run({"help", "train"}).out == muster.run({"train", "--help"}).out);
   CHECK(contains(muster
                      .run({"plan", "run.json", "--set", "data.train=rows.csv", "--set", "data.separator=;",
@@ -897,13 +828,11 @@ TEST_CASE("muster shows the runs of a directory side by side, to browsers and as
   const Muster muster;
 #ifdef MUSTER_WITH_PAGE
   for (const char* seed : {"1", "2"}) {
-    const auto run =
-        muster.small("train", {"--set", std::string("data.seed=") + seed, "--set",
-                               std::string("listeners.curves=runs/seed-") + seed + ".curves.jsonl", "--set",
-                               "listeners.group=averaging", "--set", "listeners.testEvery=1", "--set",
-                               "listeners.page=true"});
-    CAPTURE(run.err);
-    REQUIRE(run.exit == 0);
+    const auto run = test::succeeded(muster.small(
+        "train",
+        {"--set", std::string("data.seed=") + seed, "--set",
+         std::string("listeners.curves=runs/seed-") + seed + ".curves.jsonl", "--set",
+         "listeners.group=averaging", "--set", "listeners.testEvery=1", "--set", "listeners.page=true"}));
     CHECK(contains(run.out, "page: http://127.0.0.1:"));
   }
   CHECK(muster.run({"page", "runs", "--out", "runs.html"}).exit == 0);
@@ -920,8 +849,7 @@ TEST_CASE("muster shows the runs of a directory side by side, to browsers and as
   test::Program server(MUSTER_PROGRAM, {.directory = muster.directory.path(), .arguments = {"page", "runs"}});
   CHECK(server.awaitText("ssh -L"));
   server.signal(SIGINT);
-  const auto served = server.wait();
-  CHECK(served.exit == 0);
+  const auto served = test::succeeded(server.wait());
   CHECK(served.out.starts_with("2 runs in runs; new ones are shown as they come. Ctrl-C ends the page.\n"));
 
   CHECK(contains(muster.run({"page", "missing"}).err, "missing: is no directory"));
@@ -1002,33 +930,27 @@ TEST_CASE("muster plan refuses names that train refuses, and paths that are too 
 
 TEST_CASE("mistakes give one line, with the exit status of an invalid option") {
   const Muster muster;
-  const auto problem = [&](const std::vector<std::string>& arguments) {
-    const auto run = muster.run(arguments);
-    CHECK(run.exit == 2);
-    CHECK(std::ranges::count(run.err, '\n') == 1);
-    return run.err;
-  };
-  CHECK(problem({"trian", "run.json"}) ==
+  CHECK(muster.problem({"trian", "run.json"}) ==
         "muster: there is no command \"trian\"; the nearest is train; --help lists all\n");
-  CHECK(problem({"train"}) ==
+  CHECK(muster.problem({"train"}) ==
         "muster: muster train needs an argument, a run file such as run.json; --help says more\n");
-  CHECK(problem({"train", "run.json", "--set", "training.wrokers=2"})
+  CHECK(muster.problem({"train", "run.json", "--set", "training.wrokers=2"})
             .starts_with("muster: --set training.wrokers=2: training.wrokers: there is no such field; the "
                          "nearest is workers"));
-  CHECK(contains(problem({"train", "run.json", "other.json"}), "unexpected argument"));
-  CHECK(contains(
-      problem({"train", "run.json", "--set", "data.classWeights=[1,1]", "--set", "data.trainExamples=100"}),
-      "class weights: there are weights for classes 0 to 1"));
-  CHECK(problem({"train", "run.json", "--set", "network.layers[0].kernel=[99,99]"}) != "");
-  CHECK(contains(problem({"train", "run.json", "--set", "data.validationExamples=6000"}),
+  CHECK(contains(muster.problem({"train", "run.json", "other.json"}), "unexpected argument"));
+  CHECK(contains(muster.problem({"train", "run.json", "--set", "data.classWeights=[1,1]", "--set",
+                                 "data.trainExamples=100"}),
+                 "class weights: there are weights for classes 0 to 1"));
+  CHECK(muster.problem({"train", "run.json", "--set", "network.layers[0].kernel=[99,99]"}) != "");
+  CHECK(contains(muster.problem({"train", "run.json", "--set", "data.validationExamples=6000"}),
                  "data.validationExamples is 6000, and there are 6000 examples"));
   if (contains(muster.run({"--version"}).out, "nodes (no MPI was found)"))
-    CHECK(contains(problem({"train", "run.json", "--set", "training.nodes=mpi"}), "was built without MPI"));
+    CHECK(contains(muster.problem({"train", "run.json", "--set", "training.nodes=mpi"}),
+                   "was built without MPI"));
   CHECK(muster.run({"train", "none.json"}).exit == 1);
   const std::string longName(256, 'x');
-  const auto tooLong = muster.run({"example", longName});
-  CHECK(tooLong.exit == 1);
-  CHECK(tooLong.err == "muster: " + longName + ": cannot be read: File name too long\n");
+  CHECK(test::errorOf(muster.run({"example", longName}), 1) ==
+        "muster: " + longName + ": cannot be read: File name too long\n");
   CHECK(muster.run({}).exit == 2);
 }
 
@@ -1039,22 +961,19 @@ TEST_CASE("a command that prints its result fails if standard output is closed")
     std::vector<std::string> arguments{"-c", "\"$@\" >&-", "sh", MUSTER_PROGRAM, command};
     if (command == std::string("plan") || command == std::string("summary"))
       arguments.emplace_back("run.json");
-    const auto run = test::runProgram("/bin/sh", muster.launch(arguments));
-    CHECK(run.exit == 1);
-    CHECK(contains(run.err, "muster: standard output could not be written: it is closed\n"));
+    CHECK(contains(test::errorOf(test::runProgram("/bin/sh", muster.launch(arguments)), 1),
+                   "muster: standard output could not be written: it is closed\n"));
   }
 }
 
 TEST_CASE("every command has a help text, and muster prints the schema") {
   const Muster muster;
-  const auto help = muster.run({"--help"});
-  CHECK(help.exit == 0);
+  const auto help = test::succeeded(muster.run({"--help"}));
   for (const char* command : {"train", "plan", "evaluate", "predict", "summary", "convert", "compare",
                               "strategies", "example", "schema"}) {
     CAPTURE(command);
     CHECK(contains(help.out, std::string("\n  ") + command + " "));
-    const auto run = muster.run({command, "--help"});
-    CHECK(run.exit == 0);
+    const auto run = test::succeeded(muster.run({command, "--help"}));
     CHECK(run.out.starts_with(std::string("Usage: muster ") + command + " "));
     CHECK(contains(run.out, "--help"));
     CHECK(muster.run({command, "-h"}).out == run.out);
@@ -1065,8 +984,7 @@ TEST_CASE("every command has a help text, and muster prints the schema") {
 
 TEST_CASE("options may come before the file, and an empty or a wrong first argument is named") {
   const Muster muster;
-  const auto usual = muster.run({"plan", "run.json", "--set", "training.workers=3"});
-  REQUIRE(usual.exit == 0);
+  const auto usual = test::succeeded(muster.run({"plan", "run.json", "--set", "training.workers=3"}));
   CHECK(muster.run({"plan", "--set", "training.workers=3", "run.json"}).out == usual.out);
   CHECK(muster.run({"summary", "--json", "run.json"}).out ==
         muster.run({"summary", "run.json", "--json"}).out);
@@ -1089,18 +1007,16 @@ TEST_CASE("results go to standard output where - or /dev/stdout is the file, and
   muster.write("rows.csv", "x,y,label\n0,1,0\n1,0,1\n0,2,0\n2,0,1\n");
   REQUIRE(muster.run({"train", "run.json"}).exit == 0);
   const auto names = muster.directory.names();
-  const auto predicted = muster.run({"predict", "run.json"});
-  REQUIRE(predicted.exit == 0);
+  const auto predicted = test::succeeded(muster.run({"predict", "run.json"}));
   REQUIRE(contains(predicted.out, "prediction"));
   for (const char* out : {"-", "/dev/stdout"}) {
     CHECK(muster.run({"predict", "run.json", "--out", out}).out == predicted.out);
     CHECK(muster.run({"predict", "--out", out, "run.json"}).out == predicted.out);
     const auto json = muster.run({"convert", "model.safetensors", "--to", "json", "--out", out});
     CHECK(json::parse(json.out).at("layers").is_array());
-    const auto model = muster.run({"convert", "model.safetensors", "--to", "model", "--out", out});
-    CHECK(model.exit == 2);
-    CHECK(model.err.starts_with("muster: --out: " + std::string(out) +
-                                " is standard output; give the name of a file"));
+    CHECK(test::errorOf(muster.run({"convert", "model.safetensors", "--to", "model", "--out", out}))
+              .starts_with("muster: --out: " + std::string(out) +
+                           " is standard output; give the name of a file"));
     CHECK(muster.run({"train", "run.json", "--json", out}).err.starts_with("muster: --json: "));
     CHECK(muster.run({"train", "run.json", "--set", "training.model=" + std::string(out)})
               .err.starts_with("muster: training.model: "));
@@ -1113,9 +1029,8 @@ TEST_CASE("class weights for another number of classes are refused before the tr
   muster.write("run.json", csvRun(2, false));
   muster.write("rows.csv", "x,y,label\n0,1,0\n1,0,1\n0,2,0\n2,0,1\n");
   for (const char* command : {"train", "plan"}) {
-    const auto run = muster.run({command, "run.json", "--set", "data.classWeights=[1,2,3]"});
-    CHECK(run.exit == 2);
-    CHECK(run.err == "muster: data.classWeights: there are 3 weights for 2 classes\n");
+    CHECK(test::errorOf(muster.run({command, "run.json", "--set", "data.classWeights=[1,2,3]"})) ==
+          "muster: data.classWeights: there are 3 weights for 2 classes\n");
   }
   CHECK(muster.run({"plan", "run.json", "--set", "data.classWeights=[1,2]"}).exit == 0);
   CHECK(muster.run({"plan", "run.json", "--set", "network.updater.learningRate=0.01"}).exit == 0);
@@ -1129,10 +1044,8 @@ TEST_CASE("neither a training nor predictions replace the files that they read")
   REQUIRE(muster.run({"train", "run.json"}).exit == 0);
   const auto names = muster.directory.names();
   const auto refused = [&](std::vector<std::string> arguments, const std::string& why) {
-    const auto run = muster.run(arguments);
-    CAPTURE(run.err);
-    CHECK(run.exit == 2);
-    CHECK(contains(run.err, why + ": writing it for one would overwrite the other"));
+    CHECK(contains(test::errorOf(muster.run(arguments)),
+                   why + ": writing it for one would overwrite the other"));
   };
   refused({"train", "run.json", "--set", "training.model=run.json"},
           "the run file and training.model are the same file, run.json");

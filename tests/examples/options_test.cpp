@@ -1,10 +1,6 @@
 #include "examples/options.h"
 
-#include <doctest/doctest.h>
-
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include "tests/examples/sandbox.h"
 #include "tests/support/thrown.h"
@@ -64,7 +60,7 @@ TEST_CASE("a wrong option is refused by its name") {
       {{"--imagenet=1"}, "--imagenet takes no value"}};
   for (const auto& [arguments, sentence] : refused) {
     Values values;
-    CHECK(thrown<InvalidArgument>([&] { values.read(arguments); }) == sentence);
+    CHECK_REFUSED(values.read(arguments), sentence);
   }
 }
 
@@ -75,8 +71,7 @@ TEST_CASE("each small example has a help, and a line and a status for what is wr
     CAPTURE(executable);
     const test::Sandbox program(executable);
     const auto name = std::filesystem::path(executable).filename().string();
-    const auto help = program.run({"--help"});
-    CHECK(help.exit == 0);
+    const auto help = test::succeeded(program.run({"--help"}));
     CHECK(help.err.empty());
     std::istringstream lines(help.out);
     int options = 0;
@@ -89,10 +84,10 @@ TEST_CASE("each small example has a help, and a line and a status for what is wr
     CHECK(unknown.err == name + ": there is no option --page: --help lists all, and muster train has more\n");
   }
   const test::Sandbox lenet(MUSTER_LENET_FROM_SCRATCH);
-  const auto nowhere =
-      lenet.run({"--data", "generated", "--examples", "20", "--epochs", "1", "--model", "no/m"});
-  CHECK(nowhere.exit == 1);
-  CHECK(contains(nowhere.err, "lenet_from_scratch: no/m: cannot be written"));
+  CHECK(contains(
+      test::errorOf(
+          lenet.run({"--data", "generated", "--examples", "20", "--epochs", "1", "--model", "no/m"}), 1),
+      "lenet_from_scratch: no/m: cannot be written"));
   CHECK(lenet.run({"--data", "faces"}).err ==
         "lenet_from_scratch: --data must be mnist or generated, got faces\n");
   CHECK(lenet.run({"--device", "cuda:99", "--data", "generated"}).exit == 1);

@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <string>
 #include <utility>
 
 #include "muster/core/io/safetensors.h"
@@ -24,9 +23,7 @@ double accuracyOf(const std::string& text) {
 
 TEST_CASE("a user-defined layer is checked, learns, is saved and loaded") {
   const Sandbox program(MUSTER_OWN_LAYER);
-  const auto run = program.run({});
-  CAPTURE(run.err);
-  CHECK(run.exit == 0);
+  const auto run = test::succeeded(program.run({}));
   CHECK(run.out.starts_with("gradient check: 77 elements; "));
   CHECK(accuracyOf(run.out) > 0.8);
   CHECK(run.out.ends_with("saved: own-layer.safetensors; loaded, it predicts the same, bit for bit\n"));
@@ -38,9 +35,7 @@ TEST_CASE("a user-defined layer is checked, learns, is saved and loaded") {
 
 TEST_CASE("a user-defined model learns with several workers, is saved and loaded") {
   const Sandbox program(MUSTER_OWN_MODEL);
-  const auto run = program.run({"--workers", "3", "--epochs", "6"});
-  CAPTURE(run.err);
-  CHECK(run.exit == 0);
+  const auto run = test::succeeded(program.run({"--workers", "3", "--epochs", "6"}));
   CHECK(run.out.starts_with("plan: 3 workers on cpu"));
   CHECK(accuracyOf(run.out) > 0.8);
   CHECK(run.out.ends_with("saved: own-model.safetensors; loaded, it predicts the same, bit for bit\n"));
@@ -51,9 +46,7 @@ TEST_CASE("a user-defined model learns with several workers, is saved and loaded
 
 TEST_CASE("a user-defined strategy trains beside averaging, and continues from its file") {
   const Sandbox program(MUSTER_OWN_STRATEGY);
-  const auto run = program.run({"--epochs", "2"});
-  CAPTURE(run.err);
-  CHECK(run.exit == 0);
+  const auto run = test::succeeded(program.run({"--epochs", "2"}));
   CHECK(contains(run.out, ", averaging every 3 iterations: 6 batches a round"));
   CHECK(contains(run.out, ", annealed averaging every 3 iterations: 6 batches a round"));
   CHECK(contains(run.out, "\nsaved: own-strategy.safetensors; one epoch more from there\n"));

@@ -1,5 +1,6 @@
 #include "tests/examples/program.h"
 
+#include <doctest/doctest.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -11,8 +12,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
-#include <fstream>
-#include <stdexcept>
 #include <thread>
 
 #include "tests/support/temporary_directory.h"
@@ -55,6 +54,18 @@ std::vector<char*> pointersTo(std::vector<std::string>& texts) {
 }
 
 }  // namespace
+
+Outcome succeeded(Outcome outcome, std::source_location where) {
+  INFO("in line ", where.line(), ": ", outcome.err);
+  REQUIRE(outcome.exit == 0);
+  return outcome;
+}
+
+std::string errorOf(const Outcome& outcome, int exit, std::source_location where) {
+  INFO("in line ", where.line(), ": ", outcome.err);
+  CHECK(outcome.exit == exit);
+  return outcome.err;
+}
 
 Program::Program(const std::filesystem::path& executable, const Launch& launch)
     : out_(launch.directory.string() + ".out"), err_(launch.directory.string() + ".err") {

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,13 @@ struct Outcome {
   std::string out;  ///< standard output
   std::string err;  ///< standard error
 };
+
+/// The outcome of a program that must have succeeded; otherwise its errors are shown and the case ends.
+Outcome succeeded(Outcome outcome, std::source_location where = std::source_location::current());
+/// The errors of a program that must have ended with this status, by default that of a mistake in its
+/// options.
+std::string errorOf(const Outcome& outcome, int exit = 2,
+                    std::source_location where = std::source_location::current());
 
 /// How to start a program: in its own directory, with this process's environment and these settings.
 struct Launch {

@@ -1,9 +1,6 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <string>
-
 #include "examples/muster/pages.h"
 #include "muster/core/comparison/results_file.h"
 #include "muster/core/nn/multi_layer_network.h"

@@ -1,10 +1,6 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <string>
-#include <vector>
-
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/computation_graph.h"
 #include "muster/datasets/generated_digits.h"
@@ -27,9 +23,7 @@ class Resnet18Fashion : public test::Sandbox {
 
 TEST_CASE("resnet18_fashion trains with two workers, tests each epoch and saves") {
   const Resnet18Fashion program;
-  const auto run = program.run(Resnet18Fashion::small("generated", "2"));
-  CAPTURE(run.err);
-  REQUIRE(run.exit == 0);
+  const auto run = test::succeeded(program.run(Resnet18Fashion::small("generated", "2")));
   CHECK(run.out.starts_with("plan: 2 workers on cpu"));
   CHECK(contains(run.out, "averaging every iteration: 2 batches a round"));
   CHECK(contains(run.out, "\nepoch 1/2: loss "));
@@ -63,9 +57,7 @@ TEST_CASE("CIFAR-10 is trained in colour, and data that are missing are an error
   }
   auto launch = program.launch(cifar10);
   launch.environment["MUSTER_DATA_DIR"] = program.directory.path().string();
-  const auto run = test::runProgram(MUSTER_RESNET18_FASHION, launch);
-  CAPTURE(run.err);
-  REQUIRE(run.exit == 0);
+  const auto run = test::succeeded(test::runProgram(MUSTER_RESNET18_FASHION, launch));
   CHECK(contains(run.out, "test accuracy 1.0000"));
   CHECK(ComputationGraph::load(program.directory / "resnet18.safetensors")->configuration().inputs[0].shape ==
         Shape{3, 32, 32});

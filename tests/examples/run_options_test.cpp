@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <boost/json.hpp>
-#include <string>
 #include <vector>
 
 #include "muster/core/base/error.h"

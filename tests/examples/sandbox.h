@@ -1,8 +1,5 @@
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "tests/examples/program.h"
 #include "tests/support/temporary_directory.h"
 

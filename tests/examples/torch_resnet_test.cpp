@@ -1,8 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <filesystem>
-#include <string>
-
 #include "tests/examples/sandbox.h"
 
 // A libtorch module as the program trains it.
@@ -21,10 +18,7 @@ double after(const std::string& text, const std::string& label) {
 
 TEST_CASE("a ResNet of libtorch learns with two workers as in libtorch's own loop, and is saved") {
   const Sandbox program(MUSTER_TORCH_RESNET);
-  const auto run = program.run({"--examples", "640", "--epochs", "3", "--width", "8"});
-  CAPTURE(run.out);
-  CAPTURE(run.err);
-  REQUIRE(run.exit == 0);
+  const auto run = test::succeeded(program.run({"--examples", "640", "--epochs", "3", "--width", "8"}));
   CHECK(run.out.starts_with("plan: 2 workers on cpu"));
   CHECK(after(run.out, "2 workers: accuracy on other digits ") > 0.4);  // guessing is 0.1
   CHECK(after(run.out, "alone, 2 threads: ") > 0.4);

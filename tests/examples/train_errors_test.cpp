@@ -4,13 +4,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
 #include <csignal>
-#include <filesystem>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "muster/core/io/checkpoint_files.h"
 #include "tests/examples/convnet.h"
@@ -146,11 +141,10 @@ TEST_CASE("a second training that writes checkpoints into one directory is refus
   REQUIRE(!saved.empty());
   const auto more = saved.back().place.epoch + 1;  // epochs: some batches are left to train
   test::writeFile(convnet.directory / "second", "earlier");
-  const auto second = convnet.run(arguments("second", more));
-  CHECK(second.exit == 1);
-  CHECK_MESSAGE(contains(second.err, "c: process "), second.err);
-  CHECK(contains(second.err, " writes checkpoints into this directory"));
-  CHECK(!contains(second.err, "listener"));  // refused before the training
+  const auto second = test::errorOf(convnet.run(arguments("second", more)), 1);
+  CHECK_MESSAGE(contains(second, "c: process "), second);
+  CHECK(contains(second, " writes checkpoints into this directory"));
+  CHECK(!contains(second, "listener"));  // refused before the training
   CHECK(test::readFile(convnet.directory / "second") == "earlier");
   first.signal(SIGKILL);
   first.wait();
@@ -238,16 +232,14 @@ TEST_CASE("without a data option the program uses generated digits, and the firs
   const Convnet convnet;
   auto launch = convnet.launch({"--examples", "200", "--epochs", "1", "--quiet"});
   const std::string notice = "MNIST is not available, so this trains on generated digits (";
-  const auto unreachable = test::runProgram(Convnet::kExecutable, launch);
-  CHECK(unreachable.exit == 0);
+  const auto unreachable = test::succeeded(test::runProgram(Convnet::kExecutable, launch));
   CHECK(unreachable.out.starts_with(notice + "mnist: train-images-idx3-ubyte.gz is not in "));
   CHECK(contains(unreachable.out, "; download: http://127.0.0.1:1/"));
 
   const auto file = convnet.cache / "file";
   test::writeFile(file, "in the way");
   launch.environment["MUSTER_CACHE_DIR"] = file.string();
-  const auto noCache = test::runProgram(Convnet::kExecutable, launch);
-  CHECK(noCache.exit == 0);
+  const auto noCache = test::succeeded(test::runProgram(Convnet::kExecutable, launch));
   CHECK(noCache.out.starts_with(notice + file.string()));
 }
 
@@ -262,8 +254,7 @@ TEST_CASE("a directory without the data is named, and no other data are download
 
   auto launch = convnet.launch({"--examples", "200", "--epochs", "1", "--quiet"});
   launch.environment["MUSTER_DATA_DIR"] = (convnet.directory / "empty").string();
-  const auto drawn = test::runProgram(Convnet::kExecutable, launch);
-  CHECK(drawn.exit == 0);
+  const auto drawn = test::succeeded(test::runProgram(Convnet::kExecutable, launch));
   CHECK(contains(drawn.out, "train-images-idx3-ubyte.gz is neither in " +
                                 (convnet.directory / "empty").string() + " nor in "));
 }

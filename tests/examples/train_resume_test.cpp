@@ -4,15 +4,9 @@
 
 #include <boost/json.hpp>
 
-#include <algorithm>
 #include <csignal>
-#include <cstdlib>
-#include <functional>
-#include <set>
 #include <sstream>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/model_file.h"
@@ -39,16 +33,16 @@ TEST_CASE("a resumed run ends with the same bits as one that was never interrupt
   CHECK((whole == convnet.tensorsIn("c/checkpoint-epoch-0004.safetensors")));
   CHECK_FALSE(std::filesystem::exists(checkpoints / "checkpoint-epoch-0002.safetensors"));
 
-  const auto resumed = convnet.runSmall({"--epochs", "4", "--model", "resumed", "--resume", third.string()});
-  CHECK(resumed.exit == 0);
+  const auto resumed =
+      test::succeeded(convnet.runSmall({"--epochs", "4", "--model", "resumed", "--resume", third.string()}));
   CHECK(contains(resumed.out, "resuming: " + third.string() + ", with 3 epochs finished\n"));
   CHECK(contains(resumed.err, "epoch 4/4"));
   CHECK_FALSE(contains(resumed.err, "epoch 3/4"));
   CHECK((convnet.tensorsIn("resumed") == whole));
 
   // Nothing is left to train: the program tests and saves the loaded network.
-  const auto done = convnet.runSmall({"--epochs", "4", "--model", "again", "--resume", "whole"});
-  CHECK(done.exit == 0);
+  const auto done =
+      test::succeeded(convnet.runSmall({"--epochs", "4", "--model", "again", "--resume", "whole"}));
   CHECK(contains(
       done.out,
       "resuming: whole, with 4 epochs finished\nnothing is left to train, as training.epochs is 4: "));
@@ -68,9 +62,8 @@ TEST_CASE("a strategy by name resumes to the same bits, and refuses other option
   REQUIRE(train({"--epochs", "1", "--model", "first"}).exit == 0);
   REQUIRE(train({"--epochs", "3", "--model", "resumed", "--resume", "first"}).exit == 0);
   CHECK((convnet.tensorsIn("resumed") == convnet.tensorsIn("whole")));
-  const auto other = train({"--model", "new", "--resume", "first"}, "every=3");
-  CHECK(other.exit == 1);
-  CHECK(contains(other.err, "training.strategy.rate 0.5 (now "));
+  CHECK(contains(test::errorOf(train({"--model", "new", "--resume", "first"}, "every=3"), 1),
+                 "training.strategy.rate 0.5 (now "));
   // Here each worker keeps its own momentum.
   REQUIRE(train({"--epochs", "3", "--model", "whole kept"}, "every=3").exit == 0);
   REQUIRE(train({"--epochs", "1", "--model", "kept"}, "every=3").exit == 0);
@@ -83,9 +76,7 @@ TEST_CASE("a training continues with other workers and threads, and says so") {
   REQUIRE(convnet.runSmall({"--epochs", "1", "--checkpoint-dir", "c", "--workers", "2"}).exit == 0);
   const std::vector<std::string> more{"--epochs",  "2", "--checkpoint-dir",     "c", "--resume",   "c",
                                       "--workers", "3", "--threads-per-worker", "2", "--prefetch", "0"};
-  const auto run = convnet.runSmall(more);
-  CAPTURE(run.err);
-  CHECK(run.exit == 0);
+  const auto run = test::succeeded(convnet.runSmall(more));
   CHECK(contains(
       run.out,
       "resuming: c/checkpoint-epoch-0001.safetensors, with 1 epoch finished\n"
@@ -94,8 +85,7 @@ TEST_CASE("a training continues with other workers and threads, and says so") {
   CHECK(contains(run.err, "the checkpoint has 2 workers, this training has 3: each starts from the merged"));
   CHECK(MultiLayerNetwork::load(convnet.directory / "c" / "checkpoint-epoch-0002.safetensors")->epoch() == 2);
   // The next checkpoint is of the run with 3 workers.
-  const auto again = convnet.runSmall(more);
-  CHECK(again.exit == 0);
+  const auto again = test::succeeded(convnet.runSmall(more));
   CHECK_FALSE(contains(again.out, "it was trained with"));
 }
 
@@ -151,8 +141,8 @@ TEST_CASE("checkpoints of an earlier training are refused before the data are re
           0);
   CHECK(convnet.runSmall({"--epochs", "2", "--quiet", "--checkpoint-dir", "d", "--resume", "late"}).exit ==
         0);
-  const auto begun = convnet.runSmall({"--epochs", "1", "--checkpoint-dir", "new", "--resume", "new/"});
-  CHECK(begun.exit == 0);
+  const auto begun =
+      test::succeeded(convnet.runSmall({"--epochs", "1", "--checkpoint-dir", "new", "--resume", "new/"}));
   CHECK(contains(begun.out, "nothing to resume in new/: the training begins\n"));
 }
 
@@ -207,9 +197,8 @@ TEST_CASE("Ctrl-C saves a model that can be used and resumed, and exits with 130
     const auto position = positionIn(network->trainingState());
     CHECK((position->nextBatch > 0 || !position->trainedLater.empty()) == withinEpoch);
 
-    const auto more =
-        convnet.run(arguments(std::to_string(epochs + 1), {"--resume", file.string(), "--model", "resumed"}));
-    CHECK(more.exit == 0);
+    const auto more = test::succeeded(convnet.run(
+        arguments(std::to_string(epochs + 1), {"--resume", file.string(), "--model", "resumed"})));
     CHECK(contains(more.out, " of the next") == withinEpoch);  // "1 batch" or "7 batches"
     const auto resumed = MultiLayerNetwork::load(convnet.directory / "resumed");
     CHECK(resumed->epoch() == epochs + 1);
@@ -296,9 +285,7 @@ TEST_CASE("a training that is killed and resumed has one file of curves, one rep
     program.signal(SIGKILL);
     CHECK(program.wait().exit == -SIGKILL);
   }
-  const auto run = convnet.run(arguments("parts"));
-  CAPTURE(run.err);
-  REQUIRE(run.exit == 0);
+  const auto run = test::succeeded(convnet.run(arguments("parts")));
   CHECK(contains(run.out, "resuming: "));
   CHECK_FALSE(contains(run.err, "curves"));
   CHECK((convnet.tensorsIn("parts") == convnet.tensorsIn("whole")));

@@ -1,13 +1,8 @@
 // What a signal says during and after a training, in the programs' common parts.
 
-#include <doctest/doctest.h>
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <csignal>
-#include <functional>
-#include <string>
 #include <thread>
 
 #include "examples/muster/program.h"

@@ -1,17 +1,11 @@
 // Gradient accumulation: n batches per step equal the joined batch, for a single model and for workers.
-#include <doctest/doctest.h>
 
-#include <algorithm>
-
-#include "muster/core/base/error.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/nn/multi_layer_network.h"
-#include "muster/parallel/parallel_wrapper.h"
 #include "tests/support/allocations.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/recording_listener.h"
-#include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
@@ -63,9 +57,7 @@ class Zeroed {
 
 }  // namespace
 
-TEST_CASE(
-    "fit() with n batches a step equals the joined batches, bit for bit, with dropout and a shorter last "
-    "step") {
+TEST_CASE("n batches a step equal the joined batches bit for bit, with dropout and a shorter last step") {
   // 40 examples: 4 batches of 4 per step give steps of 16, 16 and 8 examples; so do 8 batches of 2.
   Zeroed joined(1);
   auto whole = examples(16);

@@ -1,23 +1,15 @@
 // The bits of a training depend neither on the program's rounding mode nor on its OpenMP settings.
 #include "muster/core/device/arithmetic_scope.h"
 
-#include <doctest/doctest.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
 #include <cfenv>
-#include <cstdint>
 #include <cstdlib>
-#include <filesystem>
-#include <limits>
-#include <optional>
-#include <string>
-#include <thread>
 
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/generated_digits.h"
-#include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
 

@@ -1,5 +1,3 @@
-#include <doctest/doctest.h>
-
 #include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/toy_wrapper.h"

@@ -1,14 +1,7 @@
 #pragma once
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <string>
-#include <vector>
 
-#include "muster/core/base/random.h"
 #include "muster/parallel/data_parallel/data_parallel.h"
 #include "tests/support/sequence_model.h"
 #include "tests/support/thrown.h"

@@ -1,14 +1,9 @@
-#include <doctest/doctest.h>
-
-#include <memory>
-
 #include "muster/core/data/in_memory.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/training/internals.h"
 #include "tests/parallel/builder_of.h"
 #include "tests/parallel/every_rule.h"
 #include "tests/support/on_merge.h"
-#include "tests/support/state_bits.h"
 #include "tests/support/toy_wrapper.h"
 
 using namespace muster;
@@ -88,9 +83,7 @@ TEST_CASE("one worker equals model.fit() under every rule that promises it") {
       }
 }
 
-TEST_CASE(
-    "averageUpdaters(false): after init() momentum starts at zero, with the bits of a new wrapper and of "
-    "fit()") {
+TEST_CASE("averageUpdaters(false): after init() momentum starts at zero, as in a new wrapper and in fit()") {
   const auto make = [] {
     auto model = std::make_unique<MultiLayerNetwork>(MultiLayerConfiguration{
         .seed = 9,

@@ -1,7 +1,5 @@
 #include "tests/support/failure.h"
 
-#include <cmath>
-
 using namespace muster;
 using namespace muster::test;
 using namespace std::chrono_literals;

@@ -1,9 +1,5 @@
 #include "tests/support/failure.h"
 
-#include <atomic>
-#include <cmath>
-#include <limits>
-
 #include "muster/parallel/training/internals.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/recording_listener.h"

@@ -2,24 +2,16 @@
 // what failed and where, no thread is left, the model holds its last merge, and the same wrapper then trains
 // to the same bits as without a fault, under rules of each kind, with and without listeners of merges.
 
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <array>
-#include <set>
-
 #include "muster/core/eval/evaluation.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/training/internals.h"
 #include "tests/parallel/faults.h"
 #include "tests/parallel/merged_states.h"
-#include "tests/support/at_rest.h"
 #include "tests/support/failure.h"
 #include "tests/support/labelled_toy.h"
 #include "tests/support/on_merge.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/threads_joined.h"
-#include "tests/support/toy_wrapper.h"
 #include "tests/support/whole.h"
 
 using namespace muster;

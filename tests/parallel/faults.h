@@ -1,18 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
-
 #include "muster/parallel/strategies/any_strategy.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/toy_data.h"

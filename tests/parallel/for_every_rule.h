@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <initializer_list>
-
 #include "tests/parallel/every_rule.h"
 
 namespace muster::test {

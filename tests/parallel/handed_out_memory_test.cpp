@@ -1,7 +1,4 @@
 // An iterator that hands out its own tensors, and fills the same memory again for the next batch.
-#include <doctest/doctest.h>
-
-#include <vector>
 
 #include "muster/core/data/joining_iterator.h"
 #include "muster/core/data/own_memory.h"
@@ -9,7 +6,6 @@
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/strategies.h"
-#include "tests/support/state_bits.h"
 #include "tests/support/toy_wrapper.h"
 
 using namespace muster;

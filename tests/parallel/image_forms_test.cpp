@@ -1,11 +1,7 @@
 // Images as floats, as bytes, and as rows of a data set on the workers' device.
-#include <doctest/doctest.h>
-
-#include <cmath>
 
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/generated_digits.h"
-#include "muster/parallel/parallel_wrapper.h"
 #include "tests/support/devices.h"
 #include "tests/support/toy_wrapper.h"
 
@@ -43,7 +39,7 @@ Trained train(Device device, const Form& form) {
        .layers = {Conv2d{.outChannels = 6, .kernel = {5, 5}}, MaxPool2d{.kernel = {2, 2}}, BatchNorm{},
                   Dense{.units = 24, .activation = Activation::ReLU}, Output{.classes = 10}}});
   network.init();
-  auto wrapper = toyWrapper(network, 2, 3).devices({device}).build();
+  auto wrapper = test::toyWrapper(network, 2, 3).devices({device}).build();
   wrapper.fit(train, 3);
   const auto parameters = network.block(BlockKind::Parameters).values.span<float>();
   return {.parameters = {parameters.begin(), parameters.end()},

@@ -1,16 +1,9 @@
 // Long runs hold no more resources at their end than after their beginning: 1,000 epochs, calls of fit() and
 // evaluations, and 20 wrappers; with MUSTER_LONG set, 2,000 epochs, 10,000 evaluations and 1,000 wrappers.
-#include <doctest/doctest.h>
-
-#include <chrono>
-#include <string>
-#include <thread>
 
 #include "muster/core/nn/multi_layer_network.h"
-#include "muster/parallel/parallel_wrapper.h"
 #include "tests/support/held.h"
 #include "tests/support/small_examples.h"
-#include "tests/support/state_bits.h"
 #include "tests/support/toy_wrapper.h"
 #include "tests/support/whole.h"
 

@@ -2,10 +2,7 @@
 
 #include <fmt/ranges.h>
 
-#include <memory>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "tests/support/recording_listener.h"
 #include "tests/support/toy_model.h"

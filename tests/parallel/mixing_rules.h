@@ -1,7 +1,5 @@
 #pragma once
 
-#include <vector>
-
 #include "tests/parallel/every_rule.h"
 
 namespace muster::test {

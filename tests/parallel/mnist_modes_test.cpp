@@ -52,8 +52,7 @@ Outcome train(const MultiLayerConfiguration& network, TrainingMode mode, const s
 
 }  // namespace
 
-TEST_CASE(
-    "shared gradients reach the accuracy of synchronous ones within half a point, at a tenth of the bytes") {
+TEST_CASE("shared gradients are as accurate as synchronous ones to half a point, at a tenth of the bytes") {
   if (test::kSanitized) return test::skip("three epochs of MNIST take too long under a sanitizer");
   const char* const data = test::realDataDir();
   if (data == nullptr) return test::skip("the real MNIST is needed; MUSTER_DATA_DIR says where it is");

@@ -1,10 +1,5 @@
 // Errors for iterators, models and listeners that violate their contracts.
 
-#include <doctest/doctest.h>
-
-#include <functional>
-
-#include "muster/core/base/error.h"
 #include "muster/core/data/next_batch.h"
 #include "tests/support/allocations.h"
 #include "tests/support/on_merge.h"

@@ -2,13 +2,6 @@
 // sequences of different lengths, shapes inferred from the first batch, frozen layers and per-layer learning
 // rates.
 #include <doctest/doctest.h>
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/multi_layer_network.h"

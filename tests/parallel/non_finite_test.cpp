@@ -1,17 +1,9 @@
 // A finite score with a non-finite gradient: tanh hides an infinite feature from the loss.
-#include <doctest/doctest.h>
 
-#include <cmath>
-#include <limits>
-#include <stdexcept>
-
-#include "muster/core/base/error.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/core/optim/finite_gradient.h"
-#include "muster/parallel/parallel_wrapper.h"
 #include "tests/support/one_block_model.h"
-#include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
 
@@ -112,8 +104,7 @@ constexpr std::string_view kProblem =
 
 }  // namespace
 
-TEST_CASE(
-    "fit() ends before a gradient that is not finite is applied, and the model holds the last finite step") {
+TEST_CASE("fit() ends before a gradient that is not finite, and the model holds the last finite step") {
   MultiLayerNetwork model(tanhNetwork()), expected(tanhNetwork());
   model.init();
   expected.init();
@@ -125,9 +116,7 @@ TEST_CASE(
   CHECK(numbersOf(model) == numbersOf(expected));
 }
 
-TEST_CASE(
-    "fit() of two batches a step ends before a gradient that is not finite, with statistics of the last "
-    "step") {
+TEST_CASE("fit() of two batches a step ends before such a gradient, with the statistics of the last step") {
   auto configuration = tanhNetwork();
   configuration.accumulate = 2;
   MultiLayerNetwork model(configuration), expected(configuration);
@@ -170,9 +159,7 @@ TEST_CASE("a user-defined apply() updates everything or nothing, and the model h
   }
 }
 
-TEST_CASE(
-    "no mode merges a gradient that is not finite: the model holds the last merge, and the wrapper works "
-    "on") {
+TEST_CASE("no mode merges a gradient that is not finite: the last merge stays, and the wrapper works on") {
   for (const auto mode : {TrainingMode::Averaging, TrainingMode::SynchronousGradients}) {
     CAPTURE(static_cast<int>(mode));
     MultiLayerNetwork model(tanhNetwork()), expected(tanhNetwork());
@@ -270,9 +257,7 @@ TEST_CASE("statistics that are not finite are not merged, even if the model's ow
   }
 }
 
-TEST_CASE(
-    "gradients of frozen segments are not checked, those of float64 blocks and of blocks without segments "
-    "are") {
+TEST_CASE("gradients are checked, of float64 and without segments, too, except those of frozen segments") {
   auto table = std::make_shared<SegmentTable>();
   table->add({.name = "a", .shape = {3}, .frozen = true});
   table->add({.name = "b", .shape = {2}});

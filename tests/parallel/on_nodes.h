@@ -1,20 +1,11 @@
 #pragma once
 
-#include <doctest/doctest.h>
-
-#include <chrono>
-#include <functional>
-#include <string>
-#include <thread>
 #include <type_traits>
-#include <vector>
 
 #include "muster/parallel/nodes.h"
-#include "muster/parallel/parallel_wrapper.h"
 #include "muster/parallel/training/internals.h"
 #include "tests/parallel/builder_of.h"
 #include "tests/support/failure.h"
-#include "tests/support/state_bits.h"
 #include "tests/support/virtual_network.h"
 
 // Runs trainings over nodes that are threads of this process.

@@ -1,29 +1,19 @@
 // Memory runs out at the k-th allocation, for all k: each call fails or succeeds, no thread is left waiting,
 // and the wrapper can be used again with the same bits as without a shortage.
 
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <array>
 #include <barrier>
-#include <chrono>
-#include <optional>
-#include <set>
 
 #include "muster/core/eval/evaluation.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/outer_averaging.h"
-#include "muster/parallel/training/internals.h"
 #include "tests/parallel/data_parallel.h"
 #include "tests/parallel/merged_states.h"
 #include "tests/parallel/on_nodes.h"
 #include "tests/support/allocations.h"
 #include "tests/support/hang_watch.h"
 #include "tests/support/labelled_toy.h"
-#include "tests/support/recording_listener.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/threads_joined.h"
-#include "tests/support/toy_wrapper.h"
 #include "tests/support/whole.h"
 
 using namespace muster;

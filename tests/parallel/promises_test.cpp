@@ -1,6 +1,4 @@
 // The trainer's promises, for every averaging rule and for a rule that is not in the library.
-#include <cstdio>
-#include <optional>
 
 #include "muster/parallel/training/internals.h"
 #include "tests/parallel/builder_of.h"

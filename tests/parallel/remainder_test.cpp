@@ -1,7 +1,3 @@
-#include <doctest/doctest.h>
-
-#include <cmath>
-
 #include "tests/support/toy_wrapper.h"
 
 using namespace muster;

@@ -1,10 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "tests/parallel/one_segment.h"
 
 namespace muster::test {
@@ -26,7 +21,8 @@ class Replicas {
     for (const int w : workers) {
       auto& own = owned.emplace_back();
       for (const auto& [name, kind, rule, elements, dtype] : blocks) {
-        StateBlock& block = own.emplace_back(StateBlock::zeros(name, kind, rule, oneSegment(elements), dtype));
+        StateBlock& block =
+            own.emplace_back(StateBlock::zeros(name, kind, rule, oneSegment(elements), dtype));
         for (std::int64_t i = 0; i < elements; ++i)
           if (dtype == DType::Float64)
             block.values.data<double>()[i] = value(w, own.size() - 1, i);

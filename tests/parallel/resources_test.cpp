@@ -1,6 +1,3 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
 #include <set>
 
 #include "muster/core/nn/multi_layer_network.h"

@@ -1,13 +1,6 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstring>
-#include <memory>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/parallel/parallel_wrapper.h"

@@ -1,12 +1,7 @@
 #pragma once
 
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "muster/parallel/training/internals.h"
 #include "tests/parallel/builder_of.h"
-#include "tests/support/state_bits.h"
 #include "tests/support/toy_wrapper.h"
 
 namespace muster::test {

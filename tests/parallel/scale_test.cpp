@@ -3,14 +3,9 @@
 // the time per round by number of workers.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <cstdio>
-#include <limits>
 
 #include "muster/core/nn/multi_layer_network.h"
-#include "muster/parallel/parallel_wrapper.h"
 #include "tests/parallel/builder_of.h"
 #include "tests/parallel/every_rule.h"
 #include "tests/support/held.h"

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <memory>
 
 #include "muster/core/data/in_memory.h"
 #include "muster/core/nn/multi_layer_network.h"

@@ -1,9 +1,6 @@
 #include "muster/parallel/split_and_load.h"
 
-#include <doctest/doctest.h>
-
 #include <numeric>
-#include <vector>
 
 #include "muster/core/base/error.h"
 #include "tests/support/devices.h"

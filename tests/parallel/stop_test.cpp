@@ -1,8 +1,3 @@
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <random>
-
 #include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/toy_wrapper.h"

@@ -1,9 +1,4 @@
-#include <doctest/doctest.h>
-
 #include <cstring>
-#include <map>
-#include <mutex>
-#include <vector>
 
 #include "muster/core/data/image_transform.h"
 #include "muster/core/data/in_memory.h"

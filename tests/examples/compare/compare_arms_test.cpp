@@ -1,11 +1,7 @@
-#include <doctest/doctest.h>
-
 #include <algorithm>
-#include <map>
 
 #include "examples/muster/compare/arms.h"
 #include "examples/muster/compare/tuning.h"
-#include "muster/core/base/error.h"
 #include "tests/support/thrown.h"
 
 namespace comparing {

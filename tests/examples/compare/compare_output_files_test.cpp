@@ -1,7 +1,4 @@
-#include <doctest/doctest.h>
-
 #include "examples/muster/compare/output_files.h"
-#include "muster/core/base/error.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 

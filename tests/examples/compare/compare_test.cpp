@@ -3,11 +3,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
-#include <set>
-#include <sstream>
-#include <string>
-#include <vector>
 
 #include "muster/core/comparison/results_file.h"
 #include "tests/examples/program.h"
@@ -20,9 +15,11 @@ namespace {
 
 using muster::ResultsFile;
 using muster::RunRecord;
+using muster::test::errorOf;
 using muster::test::Outcome;
 using muster::test::Program;
 using muster::test::readFile;
+using muster::test::succeeded;
 using muster::test::TemporaryDirectory;
 using muster::test::writeFile;
 using Texts = std::vector<std::string>;
@@ -81,10 +78,7 @@ TEST_CASE("arms are trained on equal numbers of samples, compared and reported")
   const Directory directory;
   auto arguments = four();
   arguments.insert(arguments.end(), {"--target", "10", "--link", "1Gbit,1ms"});
-  const auto outcome = directory.run(arguments);
-  CAPTURE(outcome.err);
-  CAPTURE(outcome.out);
-  REQUIRE(outcome.exit == 0);
+  const auto outcome = succeeded(directory.run(arguments));
   CHECK(contains(outcome.out, "200 images to train with and 100 to test with"));
   CHECK(contains(outcome.out, "4 arms, 2 seeds: 0 of 8 runs finished in out/results.jsonl\n"));
   CHECK(contains(outcome.out, "Nothing was tuned: "));
@@ -127,12 +121,10 @@ TEST_CASE("arms are trained on equal numbers of samples, compared and reported")
               .starts_with("{\"format\":\"muster-curves/1\",\"group\":\"averaging every=4\"}\n"));
 }
 
-TEST_CASE(
-    "a table without test and validation data is divided, and each arm tuned on validation data alone") {
+TEST_CASE("a table without test data is divided, and each arm tuned on validation data alone") {
   const Directory directory;
-  const auto example = muster::test::runProgram(
-      MUSTER_PROGRAM, {.directory = directory.path(), .arguments = {"example", "rows.csv"}});
-  REQUIRE(example.exit == 0);
+  const auto example = succeeded(muster::test::runProgram(
+      MUSTER_PROGRAM, {.directory = directory.path(), .arguments = {"example", "rows.csv"}}));
   writeFile(directory / "rows.json", example.out);
   const Texts arguments{"rows.json",
                         "--set",
@@ -151,10 +143,7 @@ TEST_CASE(
                         "1,2,3",
                         "--out",
                         "out"};
-  const auto outcome = directory.run(arguments);
-  CAPTURE(outcome.err);
-  CAPTURE(outcome.out);
-  REQUIRE(outcome.exit == 0);
+  const auto outcome = succeeded(directory.run(arguments));
   CHECK(contains(outcome.out,
                  "The run file has no test and no validation data, so 12 rows each of 80 are held out"));
   CHECK(contains(outcome.out, "56 rows to train with and 12 to test with"));
@@ -193,9 +182,8 @@ TEST_CASE(
   }
   for (const auto& changed : {"new_" + rows, permuted}) {
     writeFile(directory / "rows.csv", changed);
-    const auto refused = directory.run(arguments);
-    CHECK(refused.exit == 1);
-    CHECK(contains(refused.err, "holds a comparison of another run: the data's contents "));
+    CHECK(contains(errorOf(directory.run(arguments), 1),
+                   "holds a comparison of another run: the data's contents "));
     CHECK(readFile(directory / "out" / "results.jsonl") == results);
   }
 }
@@ -225,10 +213,8 @@ TEST_CASE("an interrupted comparison continues, seeds and arms join it, and anot
     CHECK(runs[i].end().loss == expected[i].end().loss);
     if (i < before.size()) CHECK(toJson(runs[i]) == toJson(before[i]));  // not trained again
   }
-  const auto more =
-      directory.run({"run.json", "--arm", "gossip", "--seeds", "3", "--out", "out", "--baseline", "joined"});
-  CAPTURE(more.err);
-  REQUIRE(more.exit == 0);
+  const auto more = succeeded(
+      directory.run({"run.json", "--arm", "gossip", "--seeds", "3", "--out", "out", "--baseline", "joined"}));
   CHECK_FALSE(contains(more.out, "Warning: "));
   CHECK(contains(more.out, "5 arms, 3 seeds: 8 of 15 runs finished"));
   CHECK(directory.results().size() == 15);
@@ -261,9 +247,7 @@ TEST_CASE("an interrupted comparison continues, seeds and arms join it, and anot
                       "--out\n",
                       difference));
   }
-  const auto other = directory.run({"run.json", "--set", "training.epochs=2", "--out", "out"});
-  CHECK(other.exit == 1);
-  CHECK(other.err ==
+  CHECK(errorOf(directory.run({"run.json", "--set", "training.epochs=2", "--out", "out"}), 1) ==
         "muster: out/results.jsonl: holds a comparison of another run: training.epochs 1 (now 2); give "
         "another --out\n");
   CHECK(readFile(directory / "out" / "results.jsonl") == bytes);
@@ -275,16 +259,13 @@ TEST_CASE("a training whose loss is not finite is reported, and the others conti
       directory.run({"run.json", "--arm", "averaging", "--arm", "wild: sgd: updater=sgd learningRate=1e30",
                      "--seeds", "1", "--out", "o"});
   CHECK(outcome.exit == 2);  // a second colon is no name
-  const auto diverged = directory.run(
-      {"run.json", "--arm", "averaging", "--arm", "wild: learningRate=1e30", "--seeds", "1", "--out", "out"});
-  CAPTURE(diverged.err);
-  CHECK(diverged.exit == 0);
+  const auto diverged = succeeded(directory.run({"run.json", "--arm", "averaging", "--arm",
+                                                 "wild: learningRate=1e30", "--seeds", "1", "--out", "out"}));
   CHECK(contains(diverged.out, "diverged"));
   CHECK(runOf(directory.results(), "wild").failed());
   // Twenty batches: ten iterations of two workers, and fewer than one of thirty.
-  const auto rare = directory.run({"run.json", "--arm", "averaging every={10,11}", "--arm",
-                                   "many: workers=30", "--seeds", "1", "--out", "rare"});
-  CHECK(rare.exit == 0);
+  const auto rare = succeeded(directory.run({"run.json", "--arm", "averaging every={10,11}", "--arm",
+                                             "many: workers=30", "--seeds", "1", "--out", "rare"}));
   const auto table = readFile(directory / "rare" / "table.md");
   CHECK(contains(table, "than the period: averaging every=11."));
   CHECK(contains(table, "so some train nothing: many."));
@@ -298,9 +279,7 @@ TEST_CASE("what the run file asks to compare is the default of the options") {
       1,
       R"("compare": {"arms": ["averaging", "joined"], "seeds": [4, 5], "testEvery": 50, "baseline": "joined"},)");
   writeFile(directory / "grid.json", text);
-  const auto outcome = directory.run({"grid.json", "--seeds", "7", "--out", "out"});
-  CAPTURE(outcome.err);
-  REQUIRE(outcome.exit == 0);
+  const auto outcome = succeeded(directory.run({"grid.json", "--seeds", "7", "--out", "out"}));
   const auto runs = directory.results();
   REQUIRE(runs.size() == 2);
   CHECK(runs[0].seed == 7);
@@ -345,17 +324,14 @@ TEST_CASE("invalid options exit with 2 and a sentence, before anything is writte
     CAPTURE(problem);
     Texts arguments{"run.json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    const auto refused = directory.run(arguments);
-    CAPTURE(refused.err);
-    CHECK(refused.exit == 2);
-    CHECK(refused.err.starts_with("muster: "));
-    CHECK(std::ranges::count(refused.err, '\n') == 1);
-    CHECK(contains(refused.err, problem));
+    const auto refused = errorOf(directory.run(arguments));
+    CHECK(refused.starts_with("muster: "));
+    CHECK(std::ranges::count(refused, '\n') == 1);
+    CHECK(contains(refused, problem));
   }
   CHECK(directory.names() == std::set<std::string>{"rows.csv", "run.json"});
-  const auto foreign = directory.run({"run.json", "--arm", "averaging", "--out", "."});
-  CHECK(foreign.exit == 1);
-  CHECK(contains(foreign.err, "so it is not a comparison's; give another --out"));
+  CHECK(contains(errorOf(directory.run({"run.json", "--arm", "averaging", "--out", "."}), 1),
+                 "so it is not a comparison's; give another --out"));
 }
 
 }  // namespace

@@ -1,8 +1,5 @@
 #include "muster/parallel/data_parallel/replica.h"
 
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_model.h"
 

@@ -1,11 +1,7 @@
 #include "muster/parallel/data_parallel/split.h"
 
-#include <doctest/doctest.h>
-
-#include <string>
 #include <vector>
 
-#include "muster/core/base/error.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;

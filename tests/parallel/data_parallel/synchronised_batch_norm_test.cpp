@@ -1,21 +1,13 @@
 // Batch normalisation with several workers: merged running statistics, and `synchronised`, with which W
 // workers compute the same as one worker on the joined batches.
-#include <doctest/doctest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <vector>
-
-#include "muster/core/base/random.h"
 #include "muster/core/device/peers.h"
 #include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/data_parallel/data_parallel.h"
-#include "muster/parallel/parallel_wrapper.h"
 #include "tests/parallel/uneven_sizes.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/recording_listener.h"
-#include "tests/support/state_bits.h"
 #include "tests/support/toy_wrapper.h"
 
 using namespace muster;

@@ -1,6 +1,5 @@
 // What a wrapper's evaluation is made of: the loan of a state, a run on the threads of replicas, the sum over
 // nodes.
-#include <doctest/doctest.h>
 
 #include <limits>
 

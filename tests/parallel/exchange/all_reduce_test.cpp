@@ -1,9 +1,6 @@
 #include "muster/parallel/exchange/all_reduce.h"
 
-#include <doctest/doctest.h>
-
 #include <cstring>
-#include <vector>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/random.h"

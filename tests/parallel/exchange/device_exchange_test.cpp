@@ -1,20 +1,15 @@
 #include "muster/parallel/exchange/device_exchange.h"
 
-#include <doctest/doctest.h>
-
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <thread>
 
 #include "muster/core/base/random.h"
 #include "muster/parallel/exchange/device_reduction.h"
 #include "muster/parallel/exchange/device_undo.h"
 #include "muster/parallel/exchange/host_exchange.h"
 #include "muster/parallel/exchange/merge_ops.h"
-#include "tests/parallel/one_segment.h"
 #include "tests/parallel/replicas.h"
 #include "tests/support/devices.h"
 #include "tests/support/thrown.h"

@@ -1,6 +1,4 @@
 // Wrappers with workers on several devices: simulated ones on the CPU, and a GPU if there is one.
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "muster/parallel/exchange/transport.h"
@@ -129,8 +127,7 @@ OfNetwork trainNetwork(const std::vector<Device>& devices, int workers, Training
 
 }  // namespace
 
-TEST_CASE(
-    "workers on one GPU train as workers on the CPU do, in every mode, with the same bits in each run") {
+TEST_CASE("workers on one GPU train as those on the CPU, in every mode, with the same bits in each run") {
   MUSTER_NEEDS_DEVICE(OnGpu);
   for (const auto mode :
        {TrainingMode::Averaging, TrainingMode::SynchronousGradients, TrainingMode::SharedGradients})

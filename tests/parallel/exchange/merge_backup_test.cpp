@@ -3,8 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <array>
-#include <string>
 
 #include "muster/parallel/exchange/host_exchange.h"
 #include "muster/parallel/exchange/strategy_block.h"

@@ -1,10 +1,7 @@
 #include "muster/parallel/exchange/merge_plan.h"
 
-#include <doctest/doctest.h>
-
 #include <set>
 
-#include "muster/core/base/error.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
@@ -42,8 +39,7 @@ TEST_CASE("workers of one device form a group, in the order of their first worke
   CHECK(reversed[1].workers == std::vector<int>{1});
 }
 
-TEST_CASE(
-    "every group reduces its slice, receives it from each other group once, and sends it to each once") {
+TEST_CASE("every group reduces its slice, receives it once from each other one, and sends it to each once") {
   for (int workers = 1; workers <= 8; ++workers)
     for (int devices = 1; devices <= 4; ++devices)
       for (const std::int64_t elements : {0, 1, 15, 16, 17, 97, 4099}) {

@@ -1,5 +1,3 @@
-#include <doctest/doctest.h>
-
 #include <set>
 
 #include "tests/support/on_merge.h"

@@ -1,6 +1,3 @@
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
 #include "muster/parallel/exchange/transport.h"
 #include "tests/support/devices.h"
 #include "tests/support/thrown.h"

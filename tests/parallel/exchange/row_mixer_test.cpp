@@ -2,9 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <array>
 #include <limits>
-#include <vector>
 
 #include "muster/core/ops/non_finite.h"
 #include "muster/parallel/exchange/host_exchange.h"

@@ -1,10 +1,5 @@
 #include "muster/parallel/exchange/strategy_block.h"
 
-#include <doctest/doctest.h>
-
-#include <array>
-
-#include "muster/core/base/error.h"
 #include "muster/parallel/exchange/host_exchange.h"
 #include "muster/parallel/exchange/own_updates.h"
 #include "muster/parallel/exchange/topology.h"
@@ -57,15 +52,14 @@ TEST_CASE("a block is made once for all, for each sender or for each replica") {
 TEST_CASE("a block that cannot be made is refused by name") {
   Three in;
   CHECK(in.refusal({.name = ""}) == "strategy: each of its blocks needs a name of its own, got \"\" ");
-  CHECK(thrown<InvalidArgument>([&] {
-          in.exchange.makeStrategyBlocks(std::array{StrategyBlock{.name = "a"}, StrategyBlock{.name = "a"}});
-        }) == "strategy: each of its blocks needs a name of its own, got \"a\" twice");
+  CHECK_REFUSED(
+      in.exchange.makeStrategyBlocks(std::array{StrategyBlock{.name = "a"}, StrategyBlock{.name = "a"}}),
+      "strategy: each of its blocks needs a name of its own, got \"a\" twice");
   CHECK(in.refusal({.name = "counts", .numbers = 2}) ==
         "strategy: block \"counts\" asks for 2 numbers, which a replica can have, and no merged copy");
   CHECK(in.refusal({.name = "ids", .dtype = DType::Int64}) ==
         "strategy: block \"ids\" must be float32 or float64");
-  CHECK(thrown<InvalidArgument>([&] { in.exchange.strategyBlock("none"); }) ==
-        "strategy: it has declared no block \"none\"");
+  CHECK_REFUSED(in.exchange.strategyBlock("none"), "strategy: it has declared no block \"none\"");
 }
 
 TEST_CASE("each worker's own updates are two numbers in the block of that name") {
@@ -86,8 +80,7 @@ TEST_CASE("each worker's own updates are two numbers in the block of that name")
 
 TEST_CASE("what a merge does with the updater's state is one of three choices") {
   for (const auto& one : EnumNames<UpdaterState>::kNames) CHECK_NOTHROW(validate(one.first));
-  CHECK(thrown<InvalidArgument>([] { validate(static_cast<UpdaterState>(3)); }) ==
-        "updaterState: there is no choice 3");
+  CHECK_REFUSED(validate(static_cast<UpdaterState>(3)), "updaterState: there is no choice 3");
 }
 
 TEST_CASE("participants are dealt to the nodes in turn") {

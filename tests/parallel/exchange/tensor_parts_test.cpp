@@ -1,9 +1,5 @@
 #include "muster/parallel/exchange/tensor_parts.h"
 
-#include <doctest/doctest.h>
-
-#include <array>
-
 #include "tests/support/thrown.h"
 
 using namespace muster;

@@ -1,7 +1,5 @@
 #include "muster/parallel/inference/call_queue.h"
 
-#include <doctest/doctest.h>
-
 #include <chrono>
 #include <thread>
 

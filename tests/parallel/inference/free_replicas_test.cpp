@@ -1,10 +1,5 @@
 #include "muster/parallel/inference/free_replicas.h"
 
-#include <doctest/doctest.h>
-
-#include <optional>
-#include <thread>
-
 #include "tests/support/one_block_model.h"
 #include "tests/support/thrown.h"
 

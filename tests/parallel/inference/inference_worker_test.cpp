@@ -1,10 +1,5 @@
 #include "muster/parallel/inference/inference_worker.h"
 
-#include <doctest/doctest.h>
-
-#include <thread>
-
-#include "muster/core/base/error.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_model.h"
 

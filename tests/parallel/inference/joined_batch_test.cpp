@@ -1,11 +1,5 @@
 #include "muster/parallel/inference/joined_batch.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/one_block_model.h"
 #include "tests/support/thrown.h"
@@ -115,6 +109,6 @@ TEST_CASE("a model whose output has not a row for each example is refused") {
   Short model;
   JoinedBatch joined(0);
   joined.join(std::vector<JoinedBatch::Part>{{&batch, 0, 3}});
-  CHECK(thrown<InvalidArgument>([&] { joined.compute(model); }) ==
-        "output: the model's output [2, 1] has not a row for each of 3 examples");
+  CHECK_REFUSED(joined.compute(model),
+                "output: the model's output [2, 1] has not a row for each of 3 examples");
 }

@@ -1,8 +1,5 @@
 #include "muster/parallel/inference/model_versions.h"
 
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_model.h"
 

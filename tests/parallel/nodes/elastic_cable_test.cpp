@@ -1,13 +1,8 @@
 // A training over three network namespaces: one cable is cut, and the side with the lease continues.
 #include <doctest/doctest.h>
 
-#include <filesystem>
-#include <string>
-#include <vector>
-
 #include "tests/parallel/nodes/node_processes/no_namespaces.h"
 #include "tests/support/environment.h"
-#include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
 
 using namespace muster::test;

@@ -1,29 +1,18 @@
 // Elastic trainings over real processes of this machine.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <atomic>
-#include <filesystem>
-#include <functional>
 #include <future>
-#include <limits>
 #include <list>
-#include <map>
 #include <regex>
-#include <sstream>
 
 #include "muster/core/nn/training_state.h"
 #include "muster/parallel/nodes/gloo/redis_store.h"
-#include "muster/parallel/parallel_wrapper.h"
 #include "tests/parallel/builder_of.h"
 #include "tests/parallel/every_rule.h"
-#include "tests/parallel/nodes/node_processes/process.h"
 #include "tests/parallel/nodes/node_processes/redis_server.h"
 #include "tests/parallel/nodes/node_processes/toy.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/skip.h"
-#include "tests/support/state_bits.h"
-#include "tests/support/temporary_directory.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -279,9 +268,7 @@ TEST_CASE("a process that joins later takes part") {
   }
 }
 
-TEST_CASE(
-    "when a process joins and is lost, residuals start anew, and launched merges land, and are lost with "
-    "it") {
+TEST_CASE("when a process joins and is lost, residuals start anew; launched merges land, then are lost") {
   atOnce({{.rule = "shared gradients", .epochs = 8, .step = 30},
           {.rule = "overlapped", .epochs = 8, .step = 30},
           {.rule = "streaming", .epochs = 8, .step = 30}},

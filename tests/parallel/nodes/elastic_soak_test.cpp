@@ -1,14 +1,8 @@
 // A training of digits whose processes are killed and joined by others at random. By default, a few events
 // and generated digits. MUSTER_ELASTIC_EVENTS sets the number of events; then MNIST is used if
 // MUSTER_DATA_DIR names its directory. MUSTER_TEST_SEED is the seed.
-#include <doctest/doctest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <list>
-#include <random>
 
 #include "tests/parallel/nodes/node_processes/digits.h"
 #include "tests/parallel/nodes/node_processes/process.h"

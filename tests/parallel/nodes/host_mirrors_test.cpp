@@ -121,8 +121,7 @@ TEST_CASE("with gradients a replica gets them before its update, and statistics 
   }
 }
 
-TEST_CASE(
-    "refresh() reads the blocks that change without ops, and load() writes everything except gradients") {
+TEST_CASE("refresh() reads the blocks that change without ops; load() writes all except gradients") {
   Mirrored m({.uses = isMerged});
   Mirrored::fill(m.replica(), 1);
   m.mirrors.refresh();

@@ -3,11 +3,7 @@
 // random schedules beyond it. MUSTER_MEMBERSHIP_DEPTH and MUSTER_MEMBERSHIP_SEEDS make it longer.
 #include <doctest/doctest.h>
 
-#include <array>
 #include <cstdlib>
-#include <random>
-
-#include <fmt/format.h>
 
 #include "tests/parallel/nodes/membership/search.h"
 

@@ -1,8 +1,5 @@
 // Trainings over nodes with fixed numbers, by Gloo, in network namespaces, and what their script leaves
 // behind.
-#include <signal.h>
-
-#include <filesystem>
 
 #include "tests/parallel/nodes/node_processes/checks.h"
 #include "tests/parallel/nodes/node_processes/no_namespaces.h"

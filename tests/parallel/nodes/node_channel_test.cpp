@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <array>
-
 #include "tests/parallel/nodes/on_links.h"
 
 using namespace muster;

@@ -1,11 +1,5 @@
 // Codecs over nodes that are threads of this process.
-#include <doctest/doctest.h>
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-
-#include "muster/core/nn/multi_layer_network.h"
 #include "tests/parallel/on_nodes.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/support/on_merge.h"
@@ -133,8 +127,7 @@ std::unique_ptr<Strategy> PlainInt8::make() const {
 
 }  // namespace
 
-TEST_CASE(
-    "a node sends the encoded mean of its workers and keeps the residual, with the bits of plain loops") {
+TEST_CASE("a node sends the encoded mean of its workers, and keeps the residual, as plain loops do") {
   for (const Places places : {Places{2, 2}, Places{3, 1}, Places{3, 2}}) {
     const Averaging rule{.frequency = 2, .codec = Int8Codec{}};
     const auto fit = [&](ParallelWrapper& wrapper, Model&) {
@@ -201,9 +194,7 @@ TEST_CASE("nodes send encoded bytes, as the network counts them and as listeners
   }
 }
 
-TEST_CASE(
-    "after a fit() the model holds the residuals, and another wrapper or number of nodes continues with "
-    "them") {
+TEST_CASE("after a fit() the model holds the residuals, with which other wrappers and nodes continue") {
   const OuterAveraging rule{
       .frequency = 2, .rate = 0.7, .momentum = 0.5, .nesterov = true, .codec = E3M0Codec{}};
   const auto batches = batchesOf(4);

@@ -1,11 +1,7 @@
 // Trainings over nodes with workers on devices. Devices are simulated on the CPU: a replica and its mirror
 // are in different memory, as on a GPU. A GPU is used if there is one.
-#include <doctest/doctest.h>
-
-#include <cmath>
 
 #include "muster/core/ops/linear_combination.h"
-#include "tests/parallel/every_rule.h"
 #include "tests/parallel/on_nodes.h"
 #include "tests/parallel/resumable.h"
 #include "tests/parallel/rule_wrapper.h"

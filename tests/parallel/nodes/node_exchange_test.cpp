@@ -1,19 +1,9 @@
 #include "muster/parallel/nodes/node_exchange.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <atomic>
 #include <barrier>
 #include <cstring>
-#include <functional>
 #include <limits>
-#include <memory>
-#include <mutex>
 #include <semaphore>
-#include <string_view>
-#include <thread>
 
 #include "muster/core/base/random.h"
 #include "muster/parallel/exchange/host_exchange.h"
@@ -135,9 +125,7 @@ TEST_CASE("a merge without some workers, or without a whole node, has the bits o
       });
 }
 
-TEST_CASE(
-    "means into blocks, of fragments, with a share of the old value, and later ops have the bits of one "
-    "host") {
+TEST_CASE("means into blocks, of fragments, with an old share, and later ops have the bits of one host") {
   for (const auto [nodes, local] : kShapes)
     checkSame(nodes, local, 70'001, [](MergeOps& ops) {
       const auto weights = weightsOf(ops);
@@ -200,8 +188,7 @@ TEST_CASE("mixing with and without a merged copy, and later ops have the bits of
   checkSame(4, 5, 150'001, [](MergeOps& ops) { ops.mixState(rowsOf(ops.participants(), true)); });
 }
 
-TEST_CASE(
-    "sums over shares of participants, and replicas brought to other workers have the bits of one host") {
+TEST_CASE("sums over shares, and replicas brought to other workers have the bits of one host") {
   for (const auto [nodes, local] : kShapes)
     for (const auto elements : kSizes)
       checkSame(nodes, local, elements, [](MergeOps& ops) {

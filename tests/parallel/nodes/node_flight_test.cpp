@@ -1,10 +1,5 @@
 #include "muster/parallel/nodes/node_flight.h"
 
-#include <doctest/doctest.h>
-
-#include <string>
-
-#include "muster/core/base/error.h"
 #include "tests/parallel/nodes/on_links.h"
 #include "tests/support/thrown.h"
 

@@ -1,11 +1,5 @@
 #include "muster/parallel/nodes/node_link.h"
 
-#include <doctest/doctest.h>
-
-#include <array>
-#include <numeric>
-#include <thread>
-
 #include "tests/parallel/nodes/on_links.h"
 #include "tests/support/failure.h"
 #include "tests/support/thrown.h"

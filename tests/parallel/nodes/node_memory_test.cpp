@@ -1,11 +1,8 @@
 // Compares the predicted memory of a training over nodes with the memory that it uses.
-#include <doctest/doctest.h>
 #include <malloc.h>
 
 #include <barrier>
 #include <cstdlib>
-#include <memory>
-#include <utility>
 
 #include "muster/parallel/strategies/averaging.h"
 #include "muster/parallel/strategies/gossip.h"

@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdint>
-
 #include "tests/parallel/nodes/on_links.h"
 
 using namespace muster;

@@ -2,19 +2,8 @@
 // compares the bits with one process.
 #include "muster/parallel/nodes/node_mixing.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
 #include <barrier>
-#include <chrono>
 #include <limits>
-#include <memory>
-#include <mutex>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "muster/core/ops/non_finite.h"
 #include "tests/parallel/nodes/on_exchanges.h"

@@ -1,31 +1,15 @@
 // Trainings over nodes that are threads of this process, resumed from the content of checkpoints.
 // `resume_test` does the same on one node.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <filesystem>
-#include <memory>
-#include <mutex>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "muster/core/io/checkpoint_files.h"
 #include "muster/core/io/model_file.h"
-#include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/nn/multi_layer_network.h"
-#include "muster/parallel/training/internals.h"
 #include "tests/parallel/on_nodes.h"
 #include "tests/parallel/resumable.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/on_merge.h"
 #include "tests/support/small_examples.h"
-#include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/toy_data.h"
-#include "tests/support/toy_model.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -113,10 +97,7 @@ std::vector<ResumableRule> rulesOver(const Places& places) {
 
 }  // namespace
 
-TEST_CASE(
-    "resumed over nodes or in one process, at any merge, with any rule, the training ends with the bits of "
-    "the "
-    "whole one, which checkpoints do not change") {
+TEST_CASE("resumed at any merge, over nodes or in one process, any rule has the bits of the whole training") {
   const LogLines log;
   std::vector<Places> every = {{2, 1}, {2, 2}};
   if (whole()) every.push_back({3, 1});
@@ -217,8 +198,7 @@ std::string trainFiles(const AnyStrategy& rule, const std::filesystem::path& dir
 
 }  // namespace
 
-TEST_CASE(
-    "all nodes are resumed from the file that node 0 wrote, and node 0 writes the same file at the end") {
+TEST_CASE("all nodes are resumed from node 0's file, and node 0 writes the same file at the end") {
   for (const AnyStrategy& rule :
        {AnyStrategy(Averaging{.frequency = 2, .updaterState = UpdaterState::Keep}),
         AnyStrategy(ElasticAveraging{.frequency = 2, .codec = PowerSgdCodec{.rank = 2}}),
@@ -294,8 +274,7 @@ TEST_CASE("nodes that begin with different checkpoints are refused, naming the p
   CHECK(refusal(path, directory / "copy") == "");  // the same checkpoint on two disks
 }
 
-TEST_CASE(
-    "with another number of nodes for the same workers, each node begins with the mean of the residuals") {
+TEST_CASE("with another number of nodes each begins with the mean of the residuals") {
   const ResumableRule rule{{"int8", OuterAveraging{.frequency = 2, .codec = Int8Codec{}}}};
   std::vector<Held> held;
   trainOver({.nodes = 2, .workers = 2}, rule, nullptr, &held);
@@ -356,8 +335,7 @@ TEST_CASE("with another number of workers, all start with the mean of the update
       CHECK(velocity[i] == doctest::Approx(mean[i]).epsilon(1e-6));
 }
 
-TEST_CASE(
-    "a rule that says that its replicas are equal, although they differ, gets a warning and no checkpoint") {
+TEST_CASE("a rule whose replicas differ against its word gets a warning and no checkpoint") {
   struct Wrong final : TwoHalvesStrategy {
     Wrong() : TwoHalvesStrategy(TwoHalves{}) {}
     StrategyTraits traits(int workers) const override {

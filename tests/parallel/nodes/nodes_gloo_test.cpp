@@ -4,13 +4,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <filesystem>
 #include <sstream>
-#include <thread>
 
-#include "muster/core/base/error.h"
 #include "muster/core/base/mutex.h"
 #include "muster/parallel/nodes.h"
 #include "muster/parallel/nodes/elastic/directory_store.h"

@@ -1,13 +1,6 @@
 // Many nodes with the real code on a network with a virtual clock: 16 here, 256 in `./run soak long`.
-#include <doctest/doctest.h>
-
-#include <thread>
 
 #include "muster/parallel/nodes.h"
-#include "muster/parallel/parallel_wrapper.h"
-#include "tests/support/state_bits.h"
-#include "tests/support/toy_data.h"
-#include "tests/support/toy_model.h"
 #include "tests/support/toy_wrapper.h"
 #include "tests/support/virtual_network.h"
 #include "tests/support/whole.h"

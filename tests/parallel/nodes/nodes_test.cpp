@@ -1,14 +1,5 @@
 #include "muster/parallel/nodes.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <cstdlib>
-#include <functional>
-#include <mutex>
-#include <utility>
-
 #include "muster/core/listeners/early_stopping.h"
 #include "muster/core/listeners/evaluation_listener.h"
 #include "muster/core/nn/multi_layer_network.h"

@@ -1,10 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
-#include <span>
-#include <thread>
-#include <vector>
 
 #include "muster/parallel/exchange/merge_ops.h"
 #include "muster/parallel/nodes/node_exchange.h"

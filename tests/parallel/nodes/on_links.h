@@ -1,10 +1,7 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "muster/parallel/nodes/node_link.h"
 #include "tests/support/virtual_network.h"

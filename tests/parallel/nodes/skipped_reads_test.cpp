@@ -1,12 +1,9 @@
 // The warning about iterators that read the batches of other nodes. One test, because the warning comes once
 // in a program.
-#include <doctest/doctest.h>
 
 #include "muster/core/data/prefetch.h"
 #include "tests/parallel/on_nodes.h"
 #include "tests/support/log_lines.h"
-#include "tests/support/toy_data.h"
-#include "tests/support/toy_model.h"
 
 using namespace muster;
 using namespace muster::test;

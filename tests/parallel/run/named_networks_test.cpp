@@ -1,12 +1,8 @@
 // Networks of the library by their names.
 #include "muster/parallel/run/named_networks.h"
 
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
 #include <boost/json.hpp>
 
-#include "muster/core/base/error.h"
 #include "muster/core/io/json_value.h"
 #include "muster/core/io/network_json.h"
 #include "muster/core/nn/network.h"

@@ -1,22 +1,14 @@
 // Run files: read, written, changed by --set, and every field of them wrong in turn.
 #include "muster/parallel/run/run_file.h"
 
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
-#include <boost/json.hpp>
 #include <functional>
 #include <memory>
 #include <regex>
 #include <set>
-#include <stdexcept>
-#include <string>
 #include <tuple>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
-#include "muster/core/base/error.h"
 #include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/layers.h"
 #include "muster/core/nn/models/char_lstm.h"
@@ -266,8 +258,7 @@ TEST_CASE("of two --set of the same field the later one wins, also if one of the
   CHECK(with({"data.directory=d", "data.type=mnist"}).data.directory == "d");
 }
 
-TEST_CASE(
-    "short forms: a strategy or an updater by its name, a learning rate or a whole number as 0.01 and 2.0") {
+TEST_CASE("short forms: a strategy or updater by name, a learning rate as 0.01, a whole number as 2.0") {
   const auto with = [text = whole("generated").toJson()](std::vector<std::string> sets) {
     return RunFile::parse(text, sets);
   };

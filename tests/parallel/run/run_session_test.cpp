@@ -1,14 +1,8 @@
 // Trainings by run files, from C++.
 #include "muster/parallel/run/run_session.h"
 
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
 #include <boost/json.hpp>
-#include <memory>
-#include <stop_token>
 
-#include "muster/core/base/error.h"
 #include "muster/core/io/json_value.h"
 #include "muster/core/nn/layers.h"
 #include "muster/core/nn/multi_layer_network.h"
@@ -52,8 +46,7 @@ struct Merges final : Listener {
   int count = 0;
 };
 
-TEST_CASE(
-    "a session trains to the bits of the same training written by hand, and calls one's own listeners") {
+TEST_CASE("a session has the bits of the same training written by hand, and calls one's own listeners") {
   const test::TemporaryDirectory directory;
   const auto merges = std::make_shared<Merges>();
   RunSession session(runIn(directory), {merges});

@@ -1,9 +1,6 @@
 #include "muster/parallel/runtime/peer_sums.h"
 
-#include <doctest/doctest.h>
-
 #include <future>
-#include <thread>
 #include <vector>
 
 #include "tests/support/thrown.h"

@@ -1,7 +1,5 @@
 #include "muster/parallel/runtime/placement.h"
 
-#include <doctest/doctest.h>
-
 #include "tests/support/toy_wrapper.h"
 
 using namespace muster;

@@ -1,8 +1,5 @@
 #include "muster/parallel/runtime/replica_check.h"
 
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
 #include "tests/parallel/one_segment.h"
 #include "tests/support/thrown.h"
 
@@ -34,14 +31,17 @@ TEST_CASE("a replica with other blocks is refused by name") {
   StateBlock models = block("parameters", 3);
   StateBlock longer = block("parameters", 4), renamed = block("weights", 3);
   StateBlock another = block("parameters", 3, BlockKind::Statistics);
-  for (StateBlock* const other : {&longer, &renamed, &another})
-    CHECK(refusal(*other, models).starts_with(fmt::format("its block {}, ", other->name)));
+  StateBlock precise = StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average,
+                                         oneSegment(3), DType::Float64);
+  for (StateBlock* const other : {&longer, &renamed, &another, &precise})
+    CHECK(refusal(*other, models) == fmt::format("its block {}, {}, differs from the model's parameters, {}",
+                                                 other->name, other->values.toString(),
+                                                 models.values.toString()));
 
   StateBlock none = block("parameters", 3);
   none.segments = nullptr;
   CHECK(refusal(none, models) == "its block parameters has 0 segments, the model's 1");
 
   StateBlock* const model[] = {&models};
-  CHECK(thrown<InvalidArgument>([&] { requireCopy({}, model, "the model's"); }) ==
-        "it has 0 blocks, the model's 1");
+  CHECK_REFUSED(requireCopy({}, model, "the model's"), "it has 0 blocks, the model's 1");
 }

@@ -1,12 +1,7 @@
 #include "muster/parallel/runtime/replica_thread.h"
 
-#include <doctest/doctest.h>
-
 #include <set>
-#include <stdexcept>
-#include <thread>
 
-#include "muster/core/base/error.h"
 #include "muster/parallel/runtime/peer_sums.h"
 #include "muster/parallel/training/step_peers.h"
 #include "tests/support/thrown.h"
@@ -55,8 +50,7 @@ TEST_CASE("the first thread that has failed is named, and all have ended") {
   CHECK(ended == 2);
 }
 
-TEST_CASE(
-    "in a step the layers of a replica add up numbers with those of other workers, if these train with it") {
+TEST_CASE("in a step layers add up numbers with those of the workers that train in the same step") {
   ReplicaThread thread("worker", 0, {.device = Device::cpu()}, 1);
   ReplicaThread* const threads[] = {&thread};
   runOnAll(threads, "failed", [](ReplicaThread& here) {

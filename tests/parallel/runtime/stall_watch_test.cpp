@@ -1,10 +1,5 @@
 #include "muster/parallel/runtime/stall_watch.h"
 
-#include <doctest/doctest.h>
-
-#include <atomic>
-#include <string_view>
-
 #include "muster/core/base/error.h"
 #include "muster/parallel/training/internals.h"
 #include "tests/support/log_lines.h"

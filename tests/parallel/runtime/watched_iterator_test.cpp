@@ -1,9 +1,5 @@
 #include "muster/parallel/runtime/watched_iterator.h"
 
-#include <doctest/doctest.h>
-
-#include <stdexcept>
-
 #include "tests/support/thrown.h"
 #include "tests/support/toy_data.h"
 
@@ -52,6 +48,6 @@ TEST_CASE("a batch without examples is refused, and one of another node is skipp
   watched.reset(0);
   CHECK(watched.skipOne(1) == 2);
   Batch batch;
-  CHECK(thrown<InvalidArgument>([&] { watched.next(batch); }) == "the batch has no examples");
+  CHECK_REFUSED(watched.next(batch), "the batch has no examples");
   CHECK(watched.skipOne(1) == 0);  // the epoch's end
 }

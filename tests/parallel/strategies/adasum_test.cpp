@@ -1,12 +1,9 @@
 #include "muster/parallel/strategies/adasum.h"
 
-#include <chrono>
-
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/parallel/strategies/reference.h"
 #include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
-#include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;

@@ -1,11 +1,5 @@
 #include "muster/parallel/strategies/asynchronous_outer.h"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <map>
-#include <optional>
-
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/parallel/strategies/reference.h"
@@ -14,7 +8,6 @@
 #include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/rounding.h"
-#include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
@@ -192,8 +185,7 @@ TEST_CASE("each worker counts its own updates, also over fit() calls, from the m
   }
 }
 
-TEST_CASE(
-    "with different speeds there are the same bits however the threads are delayed, and with listeners") {
+TEST_CASE("different speeds give the same bits however threads are delayed, and with listeners") {
   const auto trained = [](std::uint64_t delays, bool listens) {
     auto model = ruleToy();
     auto data = raggedData(23);
@@ -306,10 +298,10 @@ TEST_CASE("options out of range are refused by name") {
         rule + "speeds only count for fewerIterationsIfSlow on the wall clock; give that, too, or no speeds");
   CHECK(refusal({.codec = TopKCodec{.share = 2}}) == rule + "codec: share must be in (0, 1], got 2");
   auto model = ruleToy();
-  CHECK(thrown<InvalidArgument>([&] { wrapperOf(model, 2, AsynchronousOuter{.speeds = {1}}); }) ==
-        rule + "speeds must name one for each of 2 workers, got 1");
-  CHECK(thrown<InvalidArgument>([&] { wrapperOf(model, 2, AsynchronousOuter{.arrivalsPerStep = 3}); }) ==
-        rule + "arrivalsPerStep must be at most the number of workers, 2, got 3");
+  CHECK_REFUSED(wrapperOf(model, 2, AsynchronousOuter{.speeds = {1}}),
+                rule + "speeds must name one for each of 2 workers, got 1");
+  CHECK_REFUSED(wrapperOf(model, 2, AsynchronousOuter{.arrivalsPerStep = 3}),
+                rule + "arrivalsPerStep must be at most the number of workers, 2, got 3");
   const auto delayed = AsynchronousOuter::delayedNesterov({1, 0.5});
   CHECK(delayed.make()->describe() ==
         "asynchronous outer steps, an arrival every 50 iterations (rate 0.7, Nesterov momentum 0.9)");

@@ -1,8 +1,5 @@
 #include "muster/parallel/strategies/averaging.h"
 
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
 #include "muster/parallel/strategies/period.h"
 #include "tests/parallel/strategies/reference.h"
 #include "tests/support/thrown.h"

@@ -1,19 +1,13 @@
 // Codecs with every rule that supports them.
 #include "muster/parallel/strategies/codec.h"
 
-#include <cmath>
-
 #include "muster/core/data/in_memory.h"
-#include "muster/core/nn/multi_layer_network.h"
-#include "muster/parallel/training/internals.h"
 #include "tests/parallel/rule_wrapper.h"
-#include "tests/support/arrays.h"
 #include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/reference_model.h"
 #include "tests/support/rounding.h"
 #include "tests/support/small_examples.h"
-#include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
@@ -69,8 +63,7 @@ TEST_CASE("TopK with all elements equals no codec, bit for bit") {
   });
 }
 
-TEST_CASE(
-    "on a ring the public copies follow the replicas, and equal them to rounding if all elements are sent") {
+TEST_CASE("on a ring the public copies follow the replicas, and equal them to rounding if all is sent") {
   const auto trained = [](const Codec& codec) {
     auto model = toy();
     ToyIterator data(randomBatches(5, 33, 3, kWidth, /*ragged=*/true), kWidth);
@@ -227,8 +220,7 @@ TEST_CASE("a merge counts the bytes that a network would transfer") {
   CHECK(bytesOfSmallTensors(1) == 4 * padded);  // the block as it is
 }
 
-TEST_CASE(
-    "PowerSGD of several fragments has the same bits with listeners, buffers, devices, in several calls") {
+TEST_CASE("PowerSGD of fragments has the same bits with listeners, buffers, devices, in several calls") {
   const auto trained = [](std::int64_t prefetch, bool listens, int devices, std::vector<int> calls) {
     SmallExamples data(31);
     MultiLayerNetwork model(networkOf({.training = {.updater = Sgd{.learningRate = 0.25}}}));

@@ -1,9 +1,5 @@
 // No averaging rule merges a non-finite number, wherever it comes from; afterwards the model holds the last
 // merge.
-#include <doctest/doctest.h>
-
-#include <array>
-#include <limits>
 
 #include "muster/parallel/training/internals.h"
 #include "tests/parallel/builder_of.h"
@@ -11,7 +7,6 @@
 #include "tests/support/failure.h"
 #include "tests/support/on_merge.h"
 #include "tests/support/one_block_model.h"
-#include "tests/support/toy_wrapper.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -248,8 +243,7 @@ std::unique_ptr<Strategy> WritesInfinity::make() const {
 
 }  // namespace
 
-TEST_CASE(
-    "merges on devices are not checked at once, but the model never takes numbers that are not finite") {
+TEST_CASE("merges on devices are checked later, but the model takes finite numbers only") {
   // Without the infinite number, the model after each iteration.
   std::vector<std::vector<std::byte>> after;
   auto watched = toy();

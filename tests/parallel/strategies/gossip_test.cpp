@@ -1,10 +1,6 @@
 #include "muster/parallel/strategies/gossip.h"
 
-#include <cmath>
-#include <numeric>
-
 #include "muster/parallel/exchange/host_exchange.h"
-#include "muster/parallel/training/internals.h"
 #include "tests/parallel/one_segment.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/parallel/strategies/reference.h"
@@ -130,9 +126,7 @@ TEST_CASE("the graphs' matrices are doubly stochastic, and as sparse as promised
       }
 }
 
-TEST_CASE(
-    "with Pairs each two workers mix once in a tournament, and the exponential graph has hops of 1, 2, 4, "
-    "..") {
+TEST_CASE("with Pairs each two workers mix once in a tournament; exponential hops are 1, 2, 4, ..") {
   for (const std::size_t workers : {2, 3, 4, 5, 8, 9}) {
     CAPTURE(workers);
     const auto rounds = static_cast<std::int64_t>(workers - 1 + workers % 2);
@@ -193,8 +187,7 @@ TEST_CASE("mixing keeps the mean of the replicas, which is the merged copy") {
     }
 }
 
-TEST_CASE(
-    "rounds equal those worked out by hand: a ring of four, and a round in which only two have trained") {
+TEST_CASE("rounds equal those worked out by hand: a ring of four, of which two train alone") {
   // p = 0, learning rate 0.5. Replicas 3, 6, 9, 12; the neighbours of 0 are 1 and 3.
   for (const int devices : {0, 1, 2}) {
     CAPTURE(devices);

@@ -1,7 +1,6 @@
 #include "muster/parallel/strategies/hierarchical_averaging.h"
 
 #include "muster/parallel/strategies/named_strategy.h"
-#include "tests/parallel/builder_of.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/parallel/strategies/reference.h"
 #include "tests/support/on_merge.h"
@@ -109,8 +108,8 @@ TEST_CASE("invalid options of hierarchical averaging are refused by name") {
     return strategyNamed("hierarchical", fmt::format("levels={}", levels), 4).make()->describe();
   };
   CHECK(byName("4:2,16:all") == "averaging groups of 2 every 4 iterations, all every 16 iterations");
-  CHECK(thrown<InvalidArgument>([&] { byName("4"); }) ==
-        "strategy hierarchical: levels: expected period:workers, as in 4:2,16:all, got \"\"");
+  CHECK_REFUSED(byName("4"),
+                "strategy hierarchical: levels: expected period:workers, as in 4:2,16:all, got \"\"");
   CHECK(HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 8}}}.make()->describe() ==
         "averaging groups of 2 every iteration, all every 8 iterations");
 }

@@ -1,14 +1,10 @@
 #include "muster/parallel/strategies/named_strategy.h"
 
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <sstream>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "muster/core/base/error.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/parallel/strategies.h"
 #include "tests/support/thrown.h"

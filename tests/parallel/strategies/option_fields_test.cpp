@@ -1,11 +1,8 @@
 #include "muster/parallel/strategies/option_fields.h"
 
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <limits>
 
-#include "muster/core/base/error.h"
 #include "muster/parallel/strategies/averaging.h"
 #include "muster/parallel/strategies/named_options.h"
 #include "muster/parallel/strategies/saved_numbers.h"
@@ -29,8 +26,8 @@ TEST_CASE("a period is between 1 and 2^40 iterations") {
   CHECK_NOTHROW(requireIterations("every", 1));
   CHECK_NOTHROW(requireIterations("every", std::int64_t{1} << 40));
   for (const std::int64_t wrong : {std::int64_t{0}, std::int64_t{-1}, (std::int64_t{1} << 40) + 1})
-    CHECK(thrown<InvalidArgument>([&] { requireIterations("every", wrong); }) ==
-          fmt::format("every must be between 1 and 1099511627776, got {}", wrong));
+    CHECK_REFUSED(requireIterations("every", wrong),
+                  fmt::format("every must be between 1 and 1099511627776, got {}", wrong));
 }
 
 TEST_CASE("numbers of a damaged checkpoint are refused by the block's name") {
@@ -57,9 +54,8 @@ TEST_CASE("options of a text replace those of a strategy, and unknown words are 
   CHECK(thrown<InvalidArgument>([&] {
           setOptions(strategy, "evry=3");
         }).starts_with("there is no option \"evry\"; the nearest is every, of every, period, "));
-  CHECK(thrown<InvalidArgument>([] {
-          refuseUnknown("codec", "int", {"bf16", "int8"});
-        }) == "there is no codec \"int\"; the nearest is int8, of bf16, int8");
+  CHECK_REFUSED(refuseUnknown("codec", "int", {"bf16", "int8"}),
+                "there is no codec \"int\"; the nearest is int8, of bf16, int8");
   CHECK(orList({"keep"}) == "keep");
   CHECK(orList({"average", "keep", "reset"}) == "average, keep or reset");
 }

@@ -1,8 +1,5 @@
 #include "muster/parallel/strategies/outer_averaging.h"
 
-#include <cmath>
-
-#include "muster/parallel/training/internals.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/parallel/strategies/reference.h"
 #include "tests/support/on_merge.h"
@@ -53,9 +50,7 @@ TEST_CASE("listeners receive the norm of the outer step if it is measured") {
   }
 }
 
-TEST_CASE(
-    "against NumPy: classical, Nesterov, scaled with the learning rate, and the updater's state after a "
-    "merge") {
+TEST_CASE("against NumPy: classical, Nesterov, scaled by the learning rate; the updater's state") {
   if (!numpyFound()) return;
   OuterAveraging options{.frequency = 3, .rate = 0.7, .momentum = 0.9};
   checkAgainstNumpy("outer_averaging", "frequency=3 rate=0.7 momentum=0.9", options);

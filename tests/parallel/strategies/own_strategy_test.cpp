@@ -1,7 +1,4 @@
 // User-defined strategies, with models whose numbers can be computed by hand.
-#include <algorithm>
-#include <array>
-#include <mutex>
 
 #include "muster/parallel/training/internals.h"
 #include "tests/support/failure.h"
@@ -73,8 +70,7 @@ const std::vector<float> kRounds = {2, 6, 2, 6};
 
 }  // namespace
 
-TEST_CASE(
-    "a user-defined strategy with momentum equals values worked out by hand, on one or several devices") {
+TEST_CASE("a user-defined strategy with momentum equals values worked out by hand, on all devices") {
   for (const int devices : {0, 1, 2}) {
     CAPTURE(devices);
     auto model = halving();

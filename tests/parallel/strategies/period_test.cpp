@@ -1,8 +1,5 @@
 #include "muster/parallel/strategies/period.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "muster/parallel/strategies/overlapped_averaging.h"
 #include "tests/parallel/builder_of.h"
 #include "tests/parallel/no_exchange.h"

@@ -2,12 +2,9 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
-#include <vector>
 
 #include "muster/parallel/training/internals.h"
 #include "tests/support/on_merge.h"

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,10 +15,10 @@ namespace muster::test {
 
 // Note [Rules against NumPy]
 // Every averaging rule is compared after every merge with an independent float64 script,
-// tests/parallel/strategies/reference/<rule>.py. The problems are a quadratic whose curvature differs by batch and a
-// small tanh network with softmax, trained by SGD at a constant learning rate and by Nesterov momentum at a
-// falling one, with 3 and 4 workers, batches of 1 to 5 examples and partial last rounds, on CPU replicas and
-// on pretended devices. To add a rule:
+// tests/parallel/strategies/reference/<rule>.py. The problems are a quadratic whose curvature differs by
+// batch and a small tanh network with softmax, trained by SGD at a constant learning rate and by Nesterov
+// momentum at a falling one, with 3 and 4 workers, batches of 1 to 5 examples and partial last rounds, on CPU
+// replicas and on pretended devices. To add a rule:
 //
 //   1. Write <rule>.py from the formulas in the paper: a class as common.py describes, and `main(Rule)`.
 //   2. In <rule>_test.cpp, which CMakeLists.txt links to muster_test_rules, a case for its options:

@@ -1,17 +1,9 @@
 // An updater that a rule resets starts anew, its count of updates included: each expected value is computed
 // with new optimisers, one for each worker's round.
-#include <doctest/doctest.h>
-
-#include <memory>
-#include <vector>
 
 #include "muster/core/data/in_memory.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/strategies.h"
-#include "muster/parallel/strategies/asynchronous_outer.h"
-#include "muster/parallel/strategies/gossip.h"
-#include "muster/parallel/strategies/outer_averaging.h"
-#include "muster/parallel/strategies/overlapped_averaging.h"
 #include "tests/parallel/resumable.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/support/temporary_directory.h"

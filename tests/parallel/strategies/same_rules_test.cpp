@@ -1,5 +1,4 @@
 // Rules that are another rule with some of their options: the same bits, on the host and on devices.
-#include <limits>
 
 #include "tests/parallel/every_rule.h"
 #include "tests/parallel/rule_wrapper.h"

@@ -1,5 +1,4 @@
 // TrainingMode::SharedGradients with models whose numbers can be computed by hand.
-#include <cmath>
 
 #include "tests/support/failure.h"
 #include "tests/support/on_merge.h"

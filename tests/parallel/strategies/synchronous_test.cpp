@@ -1,6 +1,4 @@
 // TrainingMode::SynchronousGradients with models whose numbers can be computed by hand.
-#include <algorithm>
-#include <cmath>
 
 #include "tests/support/failure.h"
 #include "tests/support/on_merge.h"
@@ -42,8 +40,7 @@ TEST_CASE("an idle worker takes part in the update, and gradients are weighted b
   CHECK(model.parameters()[0] == 2.5);
 }
 
-TEST_CASE(
-    "a worker's listener is called after an update, before the merged one, with the penalty in the score") {
+TEST_CASE("a worker's listener is called between update and merge, with the penalty in the score") {
   // Weights 3: penalty 0.5 l2 9. Scores of {2} and {6} at p = 3: 0.5 and 4.5.
   ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}, .l2 = 0.25}});
   model.setParameters({3});

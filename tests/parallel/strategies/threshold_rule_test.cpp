@@ -1,10 +1,7 @@
 #include "muster/parallel/strategies/threshold_rule.h"
 
-#include <doctest/doctest.h>
-
 #include <cmath>
 
-#include "muster/core/base/error.h"
 #include "muster/parallel/strategies/shared_gradients.h"
 #include "tests/support/thrown.h"
 

@@ -2,11 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "muster/core/listeners/early_stopping.h"
 #include "muster/core/listeners/evaluation_listener.h"
 #include "muster/parallel/strategies/averaging.h"

@@ -1,8 +1,5 @@
 #include "muster/parallel/training/block_memory.h"
 
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
 #include "tests/support/one_block_model.h"
 #include "tests/support/thrown.h"
 

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <memory>
 
 #include "muster/parallel/strategies/averaging.h"
 #include "muster/parallel/training/fit_run.h"

@@ -1,14 +1,6 @@
 #include "tests/parallel/training/every_iterator.h"
 
-#include <fmt/format.h>
-
-#include <array>
-#include <cstdlib>
-#include <filesystem>
-#include <optional>
 #include <random>
-#include <string>
-#include <utility>
 
 #include "muster/core/data/class_weights.h"
 #include "muster/core/data/data_loader.h"

@@ -58,8 +58,7 @@ TEST_CASE("every worker of a training is on one node, and batch b is read by nod
     }
 }
 
-TEST_CASE(
-    "what each worker keeps becomes a mean by the examples it has trained, and the workers keep theirs") {
+TEST_CASE("what workers keep becomes a mean by the examples trained, and they keep theirs") {
   Replicas replicas;
   const ExchangeChoice choice(kTwoOnCpu, {}, nullptr, 1);
   const auto exchange = choice.make(replicas.states(), {});

@@ -1,10 +1,5 @@
 #include "muster/parallel/training/first_batch.h"
 
-#include <doctest/doctest.h>
-
-#include <stdexcept>
-
-#include "muster/core/base/error.h"
 #include "muster/parallel/runtime/activity.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_data.h"

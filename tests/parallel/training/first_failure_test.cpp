@@ -1,9 +1,6 @@
 #include "muster/parallel/training/first_failure.h"
 
-#include <doctest/doctest.h>
-
 #include <new>
-#include <stdexcept>
 
 #include "muster/parallel/training/named_call.h"
 #include "tests/support/thrown.h"

@@ -1,14 +1,10 @@
 #include "muster/parallel/training/fit_call.h"
 
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
 #include "muster/parallel/nodes/node_transport.h"
 #include "tests/parallel/training/small_fit.h"
 #include "tests/support/failure.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/thrown.h"
-#include "tests/support/toy_data.h"
 
 using namespace muster;
 using namespace muster::test;

@@ -1,14 +1,3 @@
-#include <doctest/doctest.h>
-
-#include <atomic>
-#include <chrono>
-#include <cmath>
-#include <functional>
-#include <string_view>
-#include <thread>
-#include <utility>
-
-#include "muster/core/base/error.h"
 #include "muster/parallel/training/internals.h"
 #include "tests/support/failure.h"
 #include "tests/support/one_block_model.h"
@@ -156,8 +145,7 @@ TEST_CASE("several workers on a device are merged before their last scores are r
   CHECK(guarded.score() == waiting.score());
 }
 
-TEST_CASE(
-    "a score that is not finite and is read after its merge leaves replicas and merged copy unchanged") {
+TEST_CASE("a score that is not finite and read after its merge leaves replicas and merged copy as before") {
   LateModel model;
   auto wrapper = twoOnDevice(model, 2).build();
   for (const bool first : {true, false}) {

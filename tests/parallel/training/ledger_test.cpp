@@ -43,6 +43,27 @@ Contribution late(Contribution contribution) {
   return contribution;
 }
 
+/// Batches, examples, sum of scores and weight of a part of an epoch, or of what a worker has not merged.
+template <typename Sums>
+std::string sums(const Sums& of) {
+  return fmt::format("{} batches, {} examples, scores {} of {}", of.batches, of.examples, of.scoreSum,
+                     of.weight);
+}
+
+/// What is counted between two rounds.
+std::string counts(const Ledger& ledger) {
+  return fmt::format("{} rounds, {} merges, iteration {} of epoch {}", ledger.rounds, ledger.merges,
+                     ledger.iteration, ledger.epoch);
+}
+
+/// The next batch of a training that is resumed, and the later ones that are trained.
+std::string place(const RoundTransaction& transaction) {
+  const EpochPosition at = position(transaction.ledger());
+  std::string text = fmt::format("{}", at.nextBatch);
+  for (const auto later : at.trainedLater) text += fmt::format(" {}", later);
+  return text;
+}
+
 Ledger newLedger(int workers, const EpochPosition& begun = {}) {
   Ledger ledger = ledgerAt(begun, /*iteration=*/0, /*epoch=*/0, workers);
   ledger.plan = {.iterations = 3};
@@ -121,23 +142,16 @@ TEST_CASE("a round adds contributions, weighted by their loss normalisers") {
   CHECK(decision.round.examples == 32);
   CHECK(decision.call().planned == 3);
   const Ledger& now = transaction.ledger();
-  CHECK(now.rounds == 1);
-  CHECK(now.merges == 1);
-  CHECK(now.iteration == 3);
-  CHECK(now.epoch == 0);
+  CHECK(counts(now) == "1 rounds, 1 merges, iteration 3 of epoch 0");
   CHECK(now.score == 2.5);
-  CHECK(now.inEpoch.batches == 3);
-  CHECK(now.inEpoch.examples == 32);
-  CHECK(now.inEpoch.scoreSum == 20);
-  CHECK(now.inEpoch.weight == 8);
+  CHECK(sums(now.inEpoch) == "3 batches, 32 examples, scores 20 of 8");
   CHECK(now.workers[2].batches == 2);
   CHECK(now.workers[2].examples == 24);
 
   const Decision& next = round(transaction, {trained(1, 4), {}, {}});
   CHECK(next.weights == Weights{2, 0, 0});
   CHECK(next.round.score == 3);
-  CHECK(next.round.inEpoch.scoreSum == 26);
-  CHECK(next.round.inEpoch.weight == 10);
+  CHECK(sums(next.round.inEpoch) == "4 batches, 42 examples, scores 26 of 10");
   CHECK(transaction.ledger().workers[0].batches == 2);
 }
 
@@ -188,16 +202,11 @@ TEST_CASE("the end of an epoch begins the next one, and the round keeps the epoc
   const Decision& decision = round(transaction, {ended(trained(2, 2)), ended(trained(1, 1))});
   CHECK(decision.round.verdict == Verdict::EpochOver);
   CHECK(decision.round.epoch == 0);
-  CHECK(decision.round.inEpoch.batches == 5);
-  CHECK(decision.round.inEpoch.examples == 50);
-  CHECK(decision.round.inEpoch.scoreSum == 19);
-  CHECK(decision.round.inEpoch.weight == 10);
+  CHECK(sums(decision.round.inEpoch) == "5 batches, 50 examples, scores 19 of 10");
   const Ledger& now = transaction.ledger();
-  CHECK(now.epoch == 1);
-  CHECK(now.iteration == 2);
+  CHECK(counts(now) == "1 rounds, 1 merges, iteration 2 of epoch 1");
   CHECK(now.epochIteration == 2);
-  CHECK(now.inEpoch.batches == 0);
-  CHECK(now.inEpoch.scoreSum == 0);
+  CHECK(sums(now.inEpoch) == "0 batches, 0 examples, scores 0 of 0");
   CHECK(now.workers[0].batches == 0);
   CHECK(now.workers[0].examples == 20);  // counts for the whole run
   const EpochPosition start = position(now);
@@ -212,22 +221,19 @@ TEST_CASE("the position follows from the batches that each worker has merged") {
     std::int64_t next;
     Counts later;
     std::array<std::int64_t, 2> batches;  // of the two workers, in one round
-    std::int64_t nextAfter;
-    Counts laterAfter;
+    const char* after;
   };
   // Untrained batches are dealt in turn.
-  const Row rows[] = {{0, {}, {0, 0}, 0, {}},      {0, {}, {1, 1}, 2, {}},      {0, {}, {3, 3}, 6, {}},
-                      {0, {}, {2, 1}, 3, {}},      {0, {}, {1, 0}, 1, {}},      {0, {}, {0, 1}, 0, {1}},
-                      {0, {}, {3, 1}, 3, {4}},     {0, {}, {1, 3}, 2, {3, 5}},  {3, {5}, {2, 1}, 7, {}},
-                      {3, {5}, {2, 0}, 4, {5, 6}}, {3, {5}, {0, 1}, 3, {4, 5}}, {2, {3, 4}, {1, 0}, 5, {}}};
+  const Row rows[] = {{0, {}, {0, 0}, "0"},      {0, {}, {1, 1}, "2"},      {0, {}, {3, 3}, "6"},
+                      {0, {}, {2, 1}, "3"},      {0, {}, {1, 0}, "1"},      {0, {}, {0, 1}, "0 1"},
+                      {0, {}, {3, 1}, "3 4"},    {0, {}, {1, 3}, "2 3 5"},  {3, {5}, {2, 1}, "7"},
+                      {3, {5}, {2, 0}, "4 5 6"}, {3, {5}, {0, 1}, "3 4 5"}, {2, {3, 4}, {1, 0}, "5"}};
   for (const Row& row : rows) {
     CAPTURE(&row - rows);
     auto transaction = begun(newLedger(2, {.nextBatch = row.next, .trainedLater = row.later}));
     round(transaction, {trained(row.batches[0], 1), trained(row.batches[1], 1)});
-    const EpochPosition now = position(transaction.ledger());
-    CHECK(now.nextBatch == row.nextAfter);
-    CHECK(now.trainedLater == row.laterAfter);
-    CHECK(now.examples == 10 * (row.batches[0] + row.batches[1]));
+    CHECK(place(transaction) == row.after);
+    CHECK(position(transaction.ledger()).examples == 10 * (row.batches[0] + row.batches[1]));
   }
 }
 
@@ -362,15 +368,14 @@ TEST_CASE("a round counts if it was carried out, and leaves no trace otherwise")
     auto transaction = begun(newLedger(2));
     round(transaction, first);
     row.act(transaction, complete, lacking);
-    const bool counts = row.rounds == 2;
+    const bool counted = row.rounds == 2;
     const Ledger& now = transaction.ledger();
-    CHECK(now.rounds == row.rounds);
-    CHECK(now.merges == row.rounds);
-    CHECK(now.iteration == (counts ? 3 : 1));
-    CHECK(now.inEpoch.batches == (counts ? 5 : 2));
-    CHECK(now.inEpoch.scoreSum == (counts ? 30 : 12));
-    CHECK(position(now).nextBatch == (counts ? 5 : 2));
-    CHECK(now.workers[0].examples == (counts ? 30 : 10));
+    CHECK(counts(now) == (counted ? "2 rounds, 2 merges, iteration 3 of epoch 0"
+                                  : "1 rounds, 1 merges, iteration 1 of epoch 0"));
+    CHECK(sums(now.inEpoch) ==
+          (counted ? "5 batches, 50 examples, scores 30 of 10" : "2 batches, 20 examples, scores 12 of 4"));
+    CHECK(place(transaction) == (counted ? "5" : "2"));
+    CHECK(now.workers[0].examples == (counted ? 30 : 10));
     CHECK(transaction.decision().round.iteration == now.iteration);
   }
 }
@@ -513,18 +518,16 @@ TEST_CASE("if a worker that should land has no batches, the others train the res
 TEST_CASE("after a stop the position has the order in which batches are dealt to unequal workers") {
   struct Row {
     Counts batches;
-    std::int64_t next;
-    Counts later;
+    const char* after;
   };
-  const Row rows[] = {{{0, 0}, 0, {}},  {{1, 0}, 1, {}}, {{0, 1}, 0, {1}},
-                      {{2, 0}, 1, {2}}, {{2, 1}, 3, {}}, {{3, 1}, 4, {}}};
+  const Row rows[] = {{{0, 0}, "0"},   {{1, 0}, "1"}, {{0, 1}, "0 1"},
+                      {{2, 0}, "1 2"}, {{2, 1}, "3"}, {{3, 1}, "4"}};
   for (const Row& row : rows) {
     CAPTURE(row.batches[0]);
     CAPTURE(row.batches[1]);
     auto transaction = begun(withArrivals(twoSpeeds()));
     round(transaction, {trained(row.batches[0], 1), trained(row.batches[1], 1)}, {.stop = true});
-    CHECK(position(transaction.ledger()).nextBatch == row.next);
-    CHECK(position(transaction.ledger()).trainedLater == row.later);
+    CHECK(place(transaction) == row.after);
     CHECK(landings(transaction.ledger()) == 0);  // all continue from the same state
     CHECK_FALSE(anyInFlight(transaction.ledger()));
   }
@@ -541,8 +544,7 @@ TEST_CASE("a landing while others train takes only those that have arrived") {
   CHECK(transaction.ledger().inEpoch.batches == 2);
 }
 
-TEST_CASE(
-    "on the wall clock workers land when they arrive, and a stop lists what was taken and not trained") {
+TEST_CASE("on the wall clock workers land when they arrive; a stop lists what was taken, not trained") {
   ArrivalPlan wall{.iterations = {2, 2}, .speeds = {1, 1}, .wallClock = true};
   auto transaction = begun(withArrivals(wall));
   CHECK(iterations(transaction.ledger(), 0, false) == 2);
@@ -552,8 +554,7 @@ TEST_CASE(
   Contribution interrupted = trained(1, 3);
   interrupted.untrained = 4;
   round(transaction, {trained(2, 3), interrupted}, {.stop = true});
-  CHECK(position(transaction.ledger()).nextBatch == 4);
-  CHECK(position(transaction.ledger()).trainedLater == Counts{5});
+  CHECK(place(transaction) == "4 5");
   CHECK(position(transaction.ledger()).examples == 50);
 }
 
@@ -611,8 +612,7 @@ TEST_CASE("a resumed run repeats landings and what was trained and not merged") 
   CHECK(position(stopped.ledger()).examples == 40);
   stopped = transaction;
   round(stopped, {{}, trained(2, 12)}, {.stop = true});
-  CHECK(position(stopped.ledger()).nextBatch == 3);
-  CHECK(position(stopped.ledger()).trainedLater == Counts{4});
+  CHECK(place(stopped) == "3 4");
 }
 
 TEST_CASE("a ledger that is saved and read is the same") {
@@ -651,11 +651,8 @@ TEST_CASE("a ledger that is saved and read is the same") {
     const Ledger read = savedLedger(state, 2);
     CHECK(read.landingsBefore == 1);
     CHECK(read.workers[0].unmerged.batches == 0);
-    CHECK(read.workers[1].unmerged.batches == 1);
-    CHECK(read.workers[1].unmerged.scoreSum == 6);
+    CHECK(sums(read.workers[1].unmerged) == "1 batches, 10 examples, scores 6 of 2");
     CHECK(read.workers[1].unmerged.plainScoreSum == 3);
-    CHECK(read.workers[1].unmerged.weight == 2);
-    CHECK(read.workers[1].unmerged.examples == 10);
     CHECK(read.workers[1].unmerged.iteration == 1);
     // At a stop all land.
     round(transaction, {trained(1, 2), trained(1, 1)}, {.stop = true});
@@ -734,24 +731,10 @@ TEST_CASE("a strategy plans by the numbers after the round") {
 }
 
 TEST_CASE("the divergence is measured at fewer and fewer merges, if a listener reads it") {
-  for (const auto& [merge, measured] :
-       std::initializer_list<std::pair<std::int64_t, bool>>{{1, true},
-                                                            {2, true},
-                                                            {63, true},
-                                                            {64, true},
-                                                            {65, false},
-                                                            {66, true},
-                                                            {127, false},
-                                                            {128, true},
-                                                            {130, false},
-                                                            {132, true},
-                                                            {256, true},
-                                                            {260, false},
-                                                            {264, true},
-                                                            {std::int64_t{1} << 40, true}}) {
-    CAPTURE(merge);
-    CHECK(isMeasured(merge) == measured);
-  }
+  for (const std::int64_t merge : {1, 2, 63, 64, 66, 128, 132, 256, 264})
+    CHECK_MESSAGE(isMeasured(merge), merge);
+  CHECK(isMeasured(std::int64_t{1} << 40));
+  for (const std::int64_t merge : {65, 127, 130, 260}) CHECK_FALSE_MESSAGE(isMeasured(merge), merge);
   auto transaction = begun(newLedger(1));
   CHECK_FALSE(round(transaction, {trained(1, 1)}).call().measured);
   CHECK(round(transaction, {trained(1, 2)}, {.measures = true}).call().measured);

@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <memory>
-
 #include "muster/core/listeners/evaluation_listener.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/toy_data.h"

@@ -107,9 +107,7 @@ TEST_CASE("build() refuses a training that exceeds the memory limit, and names t
                  "4 workers on cpu (1 thread each, not pinned, each at least 1.2 MB), averaging"));
 }
 
-TEST_CASE(
-    "fit() and evaluate() refuse to exceed the memory limit once a batch is known, and train if there is "
-    "room") {
+TEST_CASE("once a batch is known fit() and evaluate() refuse to exceed the memory limit, else they train") {
   auto model = large();
   const auto need = needOf(model, Averaging{}, 2);
   ToyIterator data(randomBatches(1, 6, 10, kSize), kSize);  // 4 MB per batch; 2 + 2 batches circulate
@@ -127,8 +125,7 @@ TEST_CASE(
   CHECK(model.iteration() == 3);
 }
 
-TEST_CASE(
-    "the memory need includes activations once a batch is known, in evaluation only those of the output") {
+TEST_CASE("once a batch is known the need includes activations, in evaluation those of the output") {
   constexpr std::int64_t kInputs = 20, kUnits = 1000, kBatch = 512;
   constexpr std::int64_t kActivations = 4 * kBatch * kUnits;
   MultiLayerNetwork network(

@@ -1,24 +1,11 @@
 // Workers that read their own batches by number, because no core is left for a reader, against a reader
 // thread.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <functional>
-#include <map>
-#include <mutex>
-#include <stdexcept>
-#include <thread>
 
 #include "muster/core/data/in_memory.h"
 #include "muster/core/device/device.h"
-#include "tests/parallel/builder_of.h"
 #include "tests/parallel/on_nodes.h"
 #include "tests/parallel/resumable.h"
 #include "tests/support/one_core.h"
-#include "tests/support/state_bits.h"
-#include "tests/support/toy_wrapper.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -217,8 +204,7 @@ TEST_CASE("a stop between epochs ends workers that wait for the next one") {
   }
 }
 
-TEST_CASE(
-    "workers that read train to the bits of those with a reader, with masks and without a batch for each") {
+TEST_CASE("workers that read have the bits of a reader, with masks and without a batch for each") {
   struct Row {
     bool masked;
     int workers, batches;

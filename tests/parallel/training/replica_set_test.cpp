@@ -1,10 +1,5 @@
 #include "muster/parallel/training/replica_set.h"
 
-#include <doctest/doctest.h>
-
-#include <cmath>
-
-#include "muster/core/base/error.h"
 #include "muster/parallel/strategies/outer_averaging.h"
 #include "muster/parallel/strategies/synchronous_gradients.h"
 #include "tests/parallel/training/small_fit.h"

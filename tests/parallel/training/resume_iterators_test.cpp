@@ -1,17 +1,11 @@
 // Each iterator of the library and iterators of a user, alone and around others: a training resumed in the
 // middle of its second epoch, in a new model with a new iterator, ends with the bits of an uninterrupted one.
-#include <doctest/doctest.h>
-
-#include <memory>
-#include <optional>
-#include <string>
 
 #include "muster/core/data/prefetch.h"
 #include "tests/parallel/resumable.h"
 #include "tests/parallel/training/every_iterator.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/toy_wrapper.h"
-#include "tests/support/whole.h"
 
 using namespace muster;
 using namespace muster::test;

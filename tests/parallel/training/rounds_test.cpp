@@ -4,10 +4,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <memory>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "muster/core/device/context.h"
 #include "muster/parallel/runtime/time_sheet.h"

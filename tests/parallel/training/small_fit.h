@@ -1,9 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <memory>
-#include <vector>
-
 #include "muster/parallel/strategies/averaging.h"
 #include "muster/parallel/training/fit_setting.h"
 #include "tests/support/fake_trainer.h"

@@ -1,10 +1,5 @@
 #include "muster/parallel/training/strategy_state.h"
 
-#include <doctest/doctest.h>
-
-#include <cmath>
-
-#include "muster/core/base/error.h"
 #include "muster/parallel/exchange/host_exchange.h"
 #include "tests/parallel/one_segment.h"
 #include "tests/support/thrown.h"
@@ -71,9 +66,8 @@ TEST_CASE("residuals of a damaged file are refused by name before their mean is 
   ToyModel model;
   saveByTwo(model);
   model.strategyState().front().values.data<float>()[1] = std::nanf("");
-  CHECK(thrown<InvalidArgument>([&] {
-          loadStrategyState(three.exchange, model, /*stale=*/false, /*means=*/true);
-        }) == "strategy state: element 1 of \"residual\" is nan, which is impossible");
+  CHECK_REFUSED(loadStrategyState(three.exchange, model, /*stale=*/false, /*means=*/true),
+                "strategy state: element 1 of \"residual\" is nan, which is impossible");
 }
 
 TEST_CASE("a checkpoint over nodes gives other workers the mean of its residuals, too") {

@@ -1,9 +1,4 @@
 // AsynchronousOuter on the wall clock: properties that hold for any timing of the threads.
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <functional>
-#include <map>
 #include <numeric>
 
 #include "muster/core/ops/linear_combination.h"
@@ -51,8 +46,7 @@ std::string textOf(std::span<const Arrival> landing) {
 
 }  // namespace
 
-TEST_CASE(
-    "an arrival lands at once; with a bound on staleness, once one of the waiting workers may continue") {
+TEST_CASE("an arrival lands at once; if staleness is bounded, once a waiting worker may continue") {
   WallClockOrder free(3, ArrivalPlan::kUnbounded);
   free.restart();
   free.arrive(1);
@@ -125,8 +119,7 @@ TEST_CASE("every batch is trained and merged once, with and without merged liste
         }
 }
 
-TEST_CASE(
-    "a batch goes to the worker that asks, so that a fast worker trains the batches that a slow one leaves") {
+TEST_CASE("a batch goes to the worker that asks: a fast one trains what a slow one leaves") {
   for (const bool listens : {false, true}) {
     CAPTURE(listens);
     ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
@@ -178,8 +171,7 @@ TEST_CASE("with staleness 0 on equal batches the wall clock gives the bits of Ou
     }
 }
 
-TEST_CASE(
-    "a checkpoint that is due within an epoch is refused with one warning, and made at the epoch's end") {
+TEST_CASE("a checkpoint within an epoch is refused with one warning, and made at the epoch's end") {
   const LogLines lines;
   std::vector<bool> within, atEnd;
   const auto checkpoints = merged([&](const RecordedCall& call, Trainer& trainer) {

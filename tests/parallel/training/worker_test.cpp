@@ -1,11 +1,8 @@
 #include "muster/parallel/training/worker.h"
 
-#include <doctest/doctest.h>
-
 #include "tests/parallel/training/small_fit.h"
 #include "tests/support/failure.h"
 #include "tests/support/thrown.h"
-#include "tests/support/toy_data.h"
 
 using namespace muster;
 using namespace muster::test;

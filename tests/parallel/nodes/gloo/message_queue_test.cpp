@@ -1,8 +1,5 @@
 #include "muster/parallel/nodes/gloo/message_queue.h"
 
-#include <doctest/doctest.h>
-
-#include <string>
 #include <vector>
 
 #include "tests/support/thrown.h"

@@ -1,7 +1,5 @@
 #include "muster/parallel/nodes/gloo/rendezvous.h"
 
-#include <doctest/doctest.h>
-
 #include <latch>
 #include <map>
 #include <mutex>

@@ -1,12 +1,8 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
-#include <random>
-#include <string>
 #include <unordered_map>
 #include <unordered_set>
-#include <vector>
 
 #include "tests/parallel/nodes/membership/world.h"
 

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <sstream>
-#include <utility>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "muster/parallel/nodes/elastic/names.h"

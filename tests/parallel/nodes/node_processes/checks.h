@@ -3,18 +3,11 @@
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 
-#include <cstdlib>
-#include <functional>
-#include <random>
 #include <regex>
-#include <set>
-#include <string>
-#include <string_view>
 
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/parallel/every_rule.h"
 #include "tests/parallel/nodes/node_processes/toy.h"
-#include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
 
 // Checks for trainings over real processes of this machine, with any transport.

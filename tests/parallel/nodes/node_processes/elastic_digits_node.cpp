@@ -1,10 +1,8 @@
 // One process of an elastic training of digits, for elastic_soak_test: <folder> <name> <epochs> <milliseconds
 // per step> <MNIST's directory, or "-": generated digits>. Writes into the folder the bits and the accuracy
 // of its model, the exception of `fit`, and its log.
-#include <chrono>
 #include <cstdlib>
 #include <fstream>
-#include <thread>
 
 #include "muster/core/base/log.h"
 #include "muster/parallel/nodes.h"

@@ -3,17 +3,6 @@
 // <store, or "": in the folder>. Writes into the folder the bits of its model, the exception of `fit`, and
 // its log with a line for each batch, which begins with the machine's seconds. With the argument "rules" it
 // prints the rules that allow elastic nodes, each with a number of workers for a node.
-#include <signal.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <chrono>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <string_view>
-#include <thread>
 
 #include "muster/core/base/log.h"
 #include "muster/core/listeners/evaluation_listener.h"

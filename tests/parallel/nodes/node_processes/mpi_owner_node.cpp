@@ -3,19 +3,12 @@
 // folder the bits of its model, and the exceptions.
 #include <mpi.h>
 
-#include <atomic>
-#include <exception>
-#include <filesystem>
 #include <fstream>
-#include <optional>
-#include <string>
-#include <thread>
 
 #include "muster/parallel/nodes.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/parallel/nodes/node_processes/exit_status.h"
 #include "tests/parallel/nodes/node_processes/toy.h"
-#include "tests/support/state_bits.h"
 
 using namespace muster;
 using namespace muster::test;

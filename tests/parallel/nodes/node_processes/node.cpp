@@ -4,13 +4,7 @@
 // training has one epoch.
 #include <signal.h>
 
-#include <atomic>
-#include <chrono>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
-#include <string>
-#include <thread>
 
 #include "muster/core/base/log.h"
 #include "muster/parallel/nodes.h"
@@ -18,7 +12,6 @@
 #include "tests/parallel/every_rule.h"
 #include "tests/parallel/nodes/node_processes/exit_status.h"
 #include "tests/parallel/nodes/node_processes/toy.h"
-#include "tests/support/state_bits.h"
 
 using namespace muster;
 using namespace muster::test;

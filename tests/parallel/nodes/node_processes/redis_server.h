@@ -6,16 +6,9 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <random>
-#include <string>
-#include <thread>
-#include <vector>
 
-#include "muster/core/base/error.h"
 #include "tests/parallel/nodes/node_processes/process.h"
 #include "tests/support/temporary_directory.h"
 

@@ -1,10 +1,6 @@
 // What becomes of a trained network if its training or its file fails.
 #include "muster/parallel/run/detail/keep_network.h"
 
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
-#include "muster/core/base/error.h"
 #include "tests/support/environment.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/temporary_directory.h"

@@ -1,8 +1,5 @@
 #include "muster/parallel/run/detail/run_devices.h"
 
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
 #include "tests/support/devices.h"
 #include "tests/support/thrown.h"
 
