@@ -48,7 +48,7 @@ void MergeOps::resetMergedCopies(const SharedBlock& block) {
   eachShare(block.mergedCopy().elements(), [&](const Share& share) {
     for (std::size_t i = 0; i < share.workers.size(); ++i) {
       Tensor own = part(block.mergedCopies[share.workers[i]], share.slice);
-      if (!seenBefore(block.mergedCopies, share.workers, i)) setZero(own, share.context);
+      if (!detail::seenBefore(block.mergedCopies, share.workers, i)) setZero(own, share.context);
     }
   });
   if (block.kind != BlockKind::UpdaterState) return;
@@ -84,7 +84,7 @@ void MergeOps::mergeCopy(const SharedBlock& block, std::span<const double> weigh
     return mean(block.replicas, weights, block.mergedCopies, block.whole, keep);
   if (block.rule == MergeRule::Reset) return resetMergedCopies(block);
   if (block.rule == MergeRule::Keep) return;
-  requireMean(weights, keep);
+  detail::requireMean(weights, keep);
   named(block.mergedCopy(), [&] { exchange_.moments(participant_, block, weights, keep, context_); });
   countBytes(bytesToMerge(block, static_cast<std::size_t>(participant_), weights));
 }

@@ -45,7 +45,7 @@ double valueAt(const Tensor& values, std::int64_t i) {
 
 }  // namespace
 
-void throwNotFinite(const Exchange& exchange, const Tensor& target, std::int64_t element, bool all) {
+void detail::throwNotFinite(const Exchange& exchange, const Tensor& target, std::int64_t element, bool all) {
   const auto blocks = exchange.blocks();
   const auto own = exchange.strategyBlocks();
   const auto shared = std::ranges::find_if(
@@ -65,12 +65,13 @@ void throwNotFinite(const Exchange& exchange, const Tensor& target, std::int64_t
   throw NonFiniteScore(text);
 }
 
-bool seenBefore(std::span<const Tensor> tensors, std::span<const std::size_t> workers, std::size_t at) {
+bool detail::seenBefore(std::span<const Tensor> tensors, std::span<const std::size_t> workers,
+                        std::size_t at) {
   return std::ranges::any_of(workers.first(at),
                              [&](std::size_t w) { return tensors[w].raw() == tensors[workers[at]].raw(); });
 }
 
-void requireMean(std::span<const double> weights, double keep) {
+void detail::requireMean(std::span<const double> weights, double keep) {
   require(keep >= 0 && keep < 1, "mean: keep must be in [0, 1), got {}", keep);
   double total = 0;
   for (const double weight : weights) {
@@ -91,7 +92,7 @@ void VectorOps::mean(std::span<const Tensor> tensors, std::span<const double> we
   requireOneEach("mean: tensors", tensors.size(), participants());
   requireOneEach("mean: weights", weights.size(), participants());
   requireOneEach("mean: targets", into.size(), participants());
-  requireMean(weights, keep);
+  detail::requireMean(weights, keep);
   require(!later || keep == 0, "mean: keep must be 0 if the mean is formed later, got {}", keep);
   named(into.front(), [&] {
     for (const Slice slice : fragment.slices)
@@ -118,7 +119,7 @@ void VectorOps::combine(std::span<const Tensor> target, std::initializer_list<Op
   std::array<Term, kMostOperands> terms;
   const auto combineShare = [&](const Share& share) {
     for (std::size_t i = 0; i < share.workers.size(); ++i) {
-      if (seenBefore(target, share.workers, i)) continue;
+      if (detail::seenBefore(target, share.workers, i)) continue;
       const std::size_t worker = share.workers[i], before = share.workers[i > 0 ? i - 1 : 0];
       std::size_t count = 0;
       if (i > 0 && alike(operands, target, before, worker))

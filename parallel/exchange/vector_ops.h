@@ -17,6 +17,8 @@ struct Operand {
   std::span<const Tensor> values;
 };
 
+namespace detail {
+
 /// @throws InvalidArgument unless there is a mean with these weights.
 void requireMean(std::span<const double> weights, double keep);
 /// Whether an earlier worker of the list has the same tensor: a device's merged copy is written once.
@@ -25,6 +27,8 @@ bool seenBefore(std::span<const Tensor> tensors, std::span<const std::size_t> wo
 /// @param all  whether all workers wait, so that the replicas with such a number can be named, too.
 [[noreturn]] void throwNotFinite(const Exchange& exchange, const Tensor& target, std::int64_t element,
                                  bool all);
+
+}  // namespace detail
 
 /// The operations of a strategy on whole vectors, replicas and blocks, for one participant in one merge. All
 /// participants make the same calls with the same arguments, each on its thread; each call does the
@@ -152,7 +156,7 @@ class VectorOps {
     try {
       work();
     } catch (const NonFiniteResult& error) {
-      throwNotFinite(exchange_, target, error.element(), /*all=*/waiting_ == Waiting::Any);
+      detail::throwNotFinite(exchange_, target, error.element(), /*all=*/waiting_ == Waiting::Any);
     }
   }
   /// Over nodes replaces the spread by the sum over the participants of all nodes for the first participant
