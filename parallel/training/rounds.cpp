@@ -28,6 +28,11 @@ Rounds::Rounds(const NodePlace& place, const Options& options, Ledger start, Pee
         place.workers(), [this] { return ledger().arrivals->next(); }, onWallClock());
 }
 
+void Rounds::prepare() {
+  transaction_.begin(options_.traits.fragments);
+  if (isResumed()) plans_.requireSaved(ledger().plan);
+}
+
 void Rounds::begin(std::int64_t epochs) {
   lastEpoch_ = start_.epoch + epochs - 1;
   if (!isResumed()) planNext();
@@ -111,9 +116,19 @@ void Rounds::commit() {
   planNext();
 }
 
+bool Rounds::isOver() const {
+  return endsRun(result().verdict) ||
+         (result().verdict == Verdict::EpochOver && result().epoch == lastEpoch_);
+}
+
 Rendezvous::Turn Rounds::giveAll(Order::Do what) {
   orders_.giveAll({.what = what});
   return Rendezvous::Turn::Workers;
+}
+
+void Rounds::resume() {
+  giveNextRound();
+  rendezvous_.release();
 }
 
 Order Rounds::arrive(const Participant& me, const Contribution& mine) {
@@ -149,6 +164,20 @@ std::span<const Arrival> Rounds::land(const Participant& me) {
   }
   me.activity.set(Activity::Kind::WaitingForWorkers);
   return ledger().arrivals->landing();
+}
+
+void Rounds::abort() {
+  rendezvous_.abort();
+  if (gate_) gate_->abort();
+}
+
+void Rounds::close() {
+  transaction_.close(contributions_, shares_.penalty(), shares_.failed());
+}
+
+void Rounds::loseMerge() {
+  shares_.lose();
+  transaction_.revoke();
 }
 
 }  // namespace muster

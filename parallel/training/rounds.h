@@ -19,22 +19,6 @@
 
 namespace muster {
 
-/// What the rounds of a fit need.
-struct RoundOptions {
-  Strategy& strategy;
-  const StrategyTraits& traits;  ///< of the strategy
-  std::atomic<bool>& stop;
-  Schedule learningRate;
-  bool coordinatorJoinsEveryRound = false;
-  bool meetAtLandings = true;
-  std::chrono::nanoseconds patience{0};  ///< how long a waiting worker spins; see Rendezvous
-  MergeUndo* undo = nullptr;             ///< see MergeShares
-  bool undoesMerges = false;             ///< see MergeShares
-  /// If true, the run pauses at the end of the round on all nodes, to regroup; null: never.
-  const std::atomic<bool>* regroup = nullptr;
-  bool divergenceRead = false;  ///< by a listener
-};
-
 /// The rounds of one `fit()`: after each part of a round workers wait for each other here, and get the order
 /// for the next one. What a round's end changes is decided and kept by a RoundTransaction.
 ///
@@ -47,7 +31,21 @@ struct RoundOptions {
 /// a landing carries the landing out while others train.
 class Rounds {
  public:
-  using Options = RoundOptions;
+  /// What the rounds of a fit need.
+  struct Options {
+    Strategy& strategy;
+    const StrategyTraits& traits;  ///< of the strategy
+    std::atomic<bool>& stop;
+    Schedule learningRate;
+    bool coordinatorJoinsEveryRound = false;
+    bool meetAtLandings = true;
+    std::chrono::nanoseconds patience{0};  ///< how long a waiting worker spins; see Rendezvous
+    MergeUndo* undo = nullptr;             ///< see MergeShares
+    bool undoesMerges = false;             ///< see MergeShares
+    /// If true, the run pauses at the end of the round on all nodes, to regroup; null: never.
+    const std::atomic<bool>* regroup = nullptr;
+    bool divergenceRead = false;  ///< by a listener
+  };
   /// @param place  this node's workers, which wait for each other here and for other nodes over the network.
   /// @param start  the ledger from which the run begins.
   /// @param peers  all workers join it again when an epoch begins.
@@ -58,10 +56,7 @@ class Rounds {
   const Ledger& start() const { return start_; }
 
   /// Call it first. @throws SavedStateError if a checkpoint's plan is impossible.
-  void prepare() {
-    transaction_.begin(options_.traits.fragments);
-    if (isResumed()) plans_.requireSaved(ledger().plan);
-  }
+  void prepare();
   /// Plans the first round, unless a checkpoint has its plan. Call it before the workers start, when the
   /// learning rate is known. @param epochs  to train. @throws InvalidArgument if the strategy's plan is
   /// impossible.
@@ -87,10 +82,7 @@ class Rounds {
       exchange.nodeGroup()->answer();
   }
   /// Lets the workers continue after such a round.
-  void resume() {
-    giveNextRound();
-    rendezvous_.release();
-  }
+  void resume();
   /// At the end of such a round: each worker of this node calls `task(worker)`, which must not throw, on its
   /// thread, and this thread `meanwhile()`, which must not throw either. Returns when all have returned.
   /// @return false if the run was aborted: then neither was called.
@@ -103,10 +95,7 @@ class Rounds {
     return true;
   }
   /// Whether such a round is the run's last one.
-  bool isOver() const {
-    return endsRun(result().verdict) ||
-           (result().verdict == Verdict::EpochOver && result().epoch == lastEpoch_);
-  }
+  bool isOver() const;
 
   // Results: for the coordinator between `await` and `resume`, and after `close`; for workers while they
   // merge or update.
@@ -124,17 +113,11 @@ class Rounds {
   // Failures.
 
   /// Wakes all waiting threads, now and later. Thread-safe.
-  void abort() {
-    rendezvous_.abort();
-    if (gate_) gate_->abort();
-  }
+  void abort();
   /// Commits the last round if it was carried out. Call it after all threads have ended.
-  void close() { transaction_.close(contributions_, shares_.penalty(), shares_.failed()); }
+  void close();
   /// The merge of the last round was lost after its operations had returned. Call it after `close`.
-  void loseMerge() {
-    shares_.lose();
-    transaction_.revoke();
-  }
+  void loseMerge();
 
  private:
   static std::size_t at(const Participant& me) { return static_cast<std::size_t>(me.worker); }
