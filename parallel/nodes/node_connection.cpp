@@ -36,11 +36,12 @@ std::string NodeConnection::problem() const {
 }
 
 void NodeConnection::fail(int culprit, std::string_view problem) {
-  failed_ = true;
   const Lock lock(mutex_);
-  if (!problem_.empty()) return;
-  problem_ = problem;
-  culprit_ = culprit;
+  if (problem_.empty()) {
+    problem_ = problem;
+    culprit_ = culprit;
+  }
+  failed_ = true;  // last: a thread that sees it reads the cause, too
 }
 
 void NodeConnection::fail(const NodeHealth::Failure& failure) {
@@ -147,6 +148,13 @@ void NodeConnection::failByException() noexcept {
   }
 }
 
+void NodeConnection::end() {
+  if (failed_) announceFailure();
+  transport_->tell({});  // the caller's function is not called any more
+  transport_.reset();
+}
+
+/// For a short time at most: a node that cannot be told detects the silence.
 void NodeConnection::announceFailure() {
   fail(health_.node(), "another thread of this node has failed");  // unless there is a cause already
   for (Mailbox& box : mailboxes_) box.last = false;

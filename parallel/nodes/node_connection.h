@@ -17,17 +17,17 @@
 namespace muster {
 
 /// A node's connection to the others as the link's thread sees it: the transport, the messages that are open,
-/// and the notices by which nodes say that they have begun, live, fail or end.
+/// and the notices by which nodes say that they have begun, are alive, have failed or end.
 class NodeConnection {
  public:
   /// @param done  is called for each message of a call that is done.
   NodeConnection(std::unique_ptr<NodeTransport> transport, std::chrono::milliseconds silence,
                  std::function<void(NodeCall&)> done);
 
-  const NodeHealth& health() const { return health_; }
-
   // Thread-safe:
 
+  /// Of other threads than the link's only nodes and names; all of it once `end` has returned.
+  const NodeHealth& health() const { return health_; }
   /// See NodeLink.
   const std::string& transport() const { return transportName_; }
   std::int64_t bytesSent() const { return sent_; }
@@ -50,17 +50,17 @@ class NodeConnection {
   void beat();
   /// The exception in progress has ended the connection.
   void failByException() noexcept;
-  /// Tells the other nodes of the failure, for a short time at most: a node that cannot be told detects the
-  /// silence. Then abandons the transport.
-  void announceFailure();
   /// Waits for nodes that are still working, as long as they send heartbeats; or until a failure.
   void announceEnd();
   /// See NodeTransport.
   bool tell(std::function<void()> news) { return transport_->tell(std::move(news)); }
-  /// Call it if `greet` has thrown.
-  void abandon() noexcept { transport_->abandon(); }
-  /// Destroys the transport.
-  void close() { transport_.reset(); }
+  /// After a failure tells the other nodes of it. Destroys the transport.
+  void end();
+  /// Destroys the transport. Call it if `greet` has thrown.
+  void abandon() noexcept {
+    transport_->abandon();
+    transport_.reset();
+  }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -80,6 +80,7 @@ class NodeConnection {
   void notify(int node, NodeNotice::Kind kind, int culprit = 0);
   bool sentLast(int node, NodeNotice::Kind kind, int culprit = 0);
   void hear(int node);
+  void announceFailure();
   void fail(int culprit, std::string_view problem);
   void fail(const NodeHealth::Failure& failure);
 

@@ -24,7 +24,7 @@ struct NodeNotice {
     Heard,   ///< the culprit has said that it fails
     Goodbye  ///< the node ends, and sends nothing more
   };
-  static constexpr std::uint64_t kMagic = 0x6d75737465723032;
+  static constexpr std::uint64_t kMagic = 0x6d75737465723033;
 
   std::uint64_t magic = kMagic;
   std::int32_t kind = Hello;

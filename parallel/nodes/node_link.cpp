@@ -124,10 +124,7 @@ void NodeLink::run(const MakeTransport& make, std::chrono::milliseconds silence,
     });
     connection_->greet();
   } catch (...) {
-    if (connection_) {
-      connection_->abandon();
-      connection_->close();
-    }
+    if (connection_) connection_->abandon();
     started.set_exception(std::current_exception());
     return;
   }
@@ -137,11 +134,9 @@ void NodeLink::run(const MakeTransport& make, std::chrono::milliseconds silence,
   } catch (const std::exception&) {
     connection_->failByException();
   }
-  if (connection_->failed()) connection_->announceFailure();
-  connection_->tell({});  // its threads end while the mutex is held
+  connection_->end();
   const Lock lock(mutex_);
   stopped_ = true;
-  connection_->close();
   changed_.notify_all();
 }
 

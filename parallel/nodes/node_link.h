@@ -102,7 +102,7 @@ class NodeLink {
   bool serveOnce();
   bool takeCalls();
 
-  std::unique_ptr<NodeConnection> connection_;  // by others than the link's thread only nodes and names
+  std::unique_ptr<NodeConnection> connection_;  // other threads: see its members
 
   mutable Mutex mutex_;
   mutable std::condition_variable posted_, changed_;

@@ -55,7 +55,7 @@ TEST_CASE("the first cause of a failure is kept, and told to the others") {
       connection.fail();
       CHECK(connection.failed());
       CHECK(connection.problem().empty());
-      connection.announceFailure();
+      connection.end();
       CHECK(connection.problem() == "another thread of this node has failed");
       return;
     }
@@ -69,6 +69,6 @@ TEST_CASE("the first cause of a failure is kept, and told to the others") {
     }
     CHECK(connection.problem() == cause);
     CHECK(connection.health().firstLeft() == 0);
-    connection.announceFailure();
+    connection.end();
   });
 }

@@ -102,6 +102,16 @@ TEST_CASE("heartbeats are due eight times in the silence; a stopped process does
   CHECK(three.found(28001ms) != "");
 }
 
+TEST_CASE("the first node that is not lost") {
+  Three three;
+  CHECK(three.health.firstLeft() == 0);
+  for (const int lost : {1, 0, 2}) {
+    three.health.lose(lost);
+    CAPTURE(lost);
+    CHECK(three.health.firstLeft() == (lost == 0 ? 2 : 0));  // 0, too, if all are lost
+  }
+}
+
 TEST_CASE("messages that are open have different tickets, which are used again") {
   OpenMessages open(/*most=*/1);
   NodeCall* const call = reinterpret_cast<NodeCall*>(&open);  // only its address counts
