@@ -26,9 +26,10 @@ class WrapperSession {
   StallWatch& watch() { return watch_; }
   /// The memory that the replicas need; nothing: it is not known.
   std::optional<MemoryNeed> memoryNeed() const;
-  /// Makes the replicas. @param first  the first batch; without examples if none is left to train.
-  /// @param training  else for an evaluation. @throws OutOfMemory if memory has no room; what ReplicaSet
-  /// throws.
+  /// Makes the replicas, if memory has room for them.
+  /// @param first  the first batch; without examples if none is left to train.
+  /// @param training  false: for an evaluation.
+  /// @throws OutOfMemory naming the largest parts; TrainingError as ReplicaSet::make.
   void makeReplicas(const Batch& first, bool training);
   /// See ParallelWrapper::plan.
   std::string plan() const;

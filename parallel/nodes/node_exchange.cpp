@@ -87,6 +87,7 @@ void NodeExchange::prepareFlights() {
                                            [](const StrategyState& state) { return state.declared.encoded; });
   if (encoded) encoded_.allowFlights();
   if (!encoded) sent_ = block(BlockKind::Parameters).replicas;
+  std::vector<Flight*> flights;
   for (std::size_t l = 0; l < parts_.size(); ++l) {
     Part& mine = *parts_[l];
     if (!encoded) {
@@ -95,7 +96,9 @@ void NodeExchange::prepareFlights() {
       mine.means = std::make_unique<NodeFlight>(link_, local_, mine.channel + local_);
     }
     mine.flight = encoded ? encoded_.flight() : &mine.means->flight();
+    flights.push_back(mine.flight);
   }
+  gathering_.setFlights(std::move(flights));
 }
 
 /// A failure of another node may come in every merge.
@@ -159,20 +162,9 @@ void NodeExchange::land(int participant) {
 }
 
 void NodeExchange::wait() {
-  awaitLaunched();
+  gathering_.awaitLaunched();
   link_.waitIfFailed();
   if (mirrors_) mirrors_->refresh();
-}
-
-bool NodeExchange::awaitLaunched() {
-  bool well = true;
-  for (const auto& mine : parts_) well = (!mine->flight || mine->flight->wait()) && well;
-  return well;
-}
-
-void NodeExchange::throwFailureInFlight() {
-  for (const auto& mine : parts_)
-    if (mine->flight) mine->flight->land(0);
 }
 
 void NodeExchange::mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) {

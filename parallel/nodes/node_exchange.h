@@ -54,7 +54,7 @@ class NodeExchange final : public Exchange {
     sums_.abort();
   }
   void restart() override;
-  /// Also for what flies, and for calls that an exception has left open.
+  /// Also for launches, and for calls that an exception has left open.
   void wait() override;
 
   void merge(int participant, const SharedBlock& block, std::span<const double> weights, Context& context,
@@ -73,15 +73,6 @@ class NodeExchange final : public Exchange {
   }
   Tensor fetch(int participant, std::span<const Tensor> tensors, std::size_t from, std::size_t to,
                std::span<const Tensor> into, Context& context) override;
-
-  // For NodeGathering.
-
-  /// This node's workers.
-  std::span<const std::size_t> workersHere() const { return here_; }
-  /// See NodeGroup.
-  bool awaitLaunched();
-  /// @throws the first failure of what flies, if there was one.
-  void throwFailureInFlight();
 
  private:
   struct Part;

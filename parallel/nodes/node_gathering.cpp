@@ -5,7 +5,6 @@
 
 #include "muster/core/base/error.h"
 #include "muster/parallel/exchange/tensor_parts.h"
-#include "muster/parallel/nodes/node_exchange.h"
 
 namespace muster {
 namespace {
@@ -16,7 +15,7 @@ bool isOfNode(const StrategyState& state) {
 
 }  // namespace
 
-NodeGathering::NodeGathering(NodeExchange& exchange, NodeLink& link, int channel)
+NodeGathering::NodeGathering(Exchange& exchange, NodeLink& link, int channel)
     : exchange_(exchange),
       link_(link),
       allGathering_(2 * static_cast<std::size_t>(link.nodes())),
@@ -53,7 +52,9 @@ void NodeGathering::answer() {
 }
 
 bool NodeGathering::awaitLaunched() {
-  return exchange_.awaitLaunched();
+  bool well = true;
+  for (Flight* const flight : flights_) well = flight->wait() && well;
+  return well;
 }
 
 bool NodeGathering::ask(std::size_t block) {
@@ -70,14 +71,18 @@ bool NodeGathering::ask(std::size_t block) {
 void NodeGathering::answer(const Tensor& into) {
   const auto isAsked = [&](std::size_t block) { return std::ranges::find(asked_, block) != asked_.end(); };
   const auto ofStrategy = exchange_.strategyBlocks();
-  const auto here = exchange_.workersHere();
   std::vector<Tensor> own;
+  const auto takeHere = [&](std::span<const Tensor> values) {  // of this node's workers
+    own.clear();
+    for (std::size_t w = 0; w < values.size(); ++w)
+      if (exchange_.isHere(w)) own.push_back(values[w]);
+  };
   for (std::size_t b = 0; b < ofStrategy.size(); ++b) {
     if (!isAsked(b + 1)) continue;
     const auto& [declared, apart, values] = ofStrategy[b];
     if (declared.inFlight) awaitLaunched();
-    own.clear();
-    for (const std::size_t w : isOfNode(ofStrategy[b]) ? here.first(1) : here) own.push_back(values[w]);
+    takeHere(values);
+    if (isOfNode(ofStrategy[b])) own = {values[static_cast<std::size_t>(link_.node())]};
     answerOne(b + 1, own, into);
   }
   if (!std::ranges::any_of(asked_, [&](std::size_t one) { return one > ofStrategy.size(); })) return;
@@ -85,8 +90,7 @@ void NodeGathering::answer(const Tensor& into) {
   for (std::size_t b = 0; b < exchange_.blocks().size(); ++b) {
     const std::size_t number = ofStrategy.size() + b + 1;
     if (!isAsked(number)) continue;
-    own.clear();
-    for (const std::size_t w : here) own.push_back(exchange_.blocks()[b].replicas[w]);
+    takeHere(exchange_.blocks()[b].replicas);
     answerOne(number, own, into);
   }
 }
@@ -107,7 +111,7 @@ void NodeGathering::waitFor(NodeCall& call) {
   try {
     link_.wait(call);
   } catch (const NodeFailure&) {
-    exchange_.throwFailureInFlight();
+    for (Flight* const flight : flights_) flight->land(0);  // throws its failure
     throw;
   }
 }

@@ -3,15 +3,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "muster/core/tensor/tensor.h"
-#include "muster/parallel/exchange/node_group.h"
+#include "muster/parallel/exchange/exchange.h"
+#include "muster/parallel/nodes/node_flight.h"
 #include "muster/parallel/nodes/node_messages.h"
 
 namespace muster {
-
-class NodeExchange;
 
 /// What nodes send each other between merges: contributions to a round, and the blocks that one of them
 /// gathers. Each node tells all others which block it gathers, and sends its part of those that others do.
@@ -21,7 +21,9 @@ class NodeGathering final : public NodeGroup {
   /// on.
   enum { kContributions = 1, kAsk, kFirstFree };
   /// @param channel  for blocks; nothing else uses it.
-  NodeGathering(NodeExchange& exchange, NodeLink& link, int channel);
+  NodeGathering(Exchange& exchange, NodeLink& link, int channel);
+  /// What is launched while the workers train, if anything is.
+  void setFlights(std::vector<Flight*> flights) { flights_ = std::move(flights); }
 
   void allGather(std::span<const std::byte> own, std::span<std::byte> all) override;
   void gather(const StrategyState& block, const Tensor& into) override;
@@ -40,15 +42,16 @@ class NodeGathering final : public NodeGroup {
   /// @param own  [local] this node's parts of one block, of one size.
   /// @param into  receives the parts of all, [local][node].
   void answerOne(std::size_t block, std::span<const Tensor> own, const Tensor& into);
-  /// Waits for a call. @throws the failure of what flew, which has ended the link, in place of a NodeFailure.
+  /// Waits for a call. @throws the failure of a launch, which has ended the link, in place of a NodeFailure.
   void waitFor(NodeCall& call);
 
-  NodeExchange& exchange_;
+  Exchange& exchange_;
   NodeLink& link_;
   NodeCall allGathering_, asking_;
   NodeMessages messages_;
   std::vector<std::uint8_t> asked_;  // [node]
   bool gathering_ = false;           // whether nodes may gather replicas
+  std::vector<Flight*> flights_;
 };
 
 }  // namespace muster

@@ -45,6 +45,7 @@ class ReplicaCoder {
   /// @param means  the block kMeans of the merge. @param factors  memory of the parameters' size.
   void unpack(const Fragment& fragment, std::span<const std::byte> packed, const Tensor& decoded,
               const Tensor& means, const Tensor& factors, Context& context) const;
+  /// How a slice of a fragment is encoded, without Sending::remember.
   DeltaCoding codingOf(Slice slice) const;
 
  private:

@@ -427,11 +427,11 @@ TEST_CASE("awaitLaunched() returns whether what was launched has arrived; its la
   const std::vector<StrategyBlock> blocks = {{.name = "arriving", .inFlight = true}};
   onExchanges(network, ofSize(100), {.blocks = blocks}, [&](const ExchangeHere& here) {
     runHere(here.exchange, launchMean);
-    CHECK(here.exchange.awaitLaunched());
+    CHECK(here.exchange.nodeGroup()->awaitLaunched());
     for (int element : {20, 70}) here.replicas.values(0)[element] = std::numeric_limits<float>::infinity();
     runHere(here.exchange, launchMean);
-    CHECK_FALSE(here.exchange.awaitLaunched());
-    CHECK_FALSE(here.exchange.awaitLaunched());
+    CHECK_FALSE(here.exchange.nodeGroup()->awaitLaunched());
+    CHECK_FALSE(here.exchange.nodeGroup()->awaitLaunched());
     Context context;
     here.exchange.begin(here.node);
     MergeOps ops(here.exchange, here.node, context);
