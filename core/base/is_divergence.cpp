@@ -5,12 +5,13 @@
 namespace muster {
 
 bool isDivergence(const std::exception_ptr& failure) {
+  if (!failure) return false;
   try {
     std::rethrow_exception(failure);
   } catch (const NonFiniteScore&) {
     return true;
   } catch (const TrainingError& error) {
-    return error.cause() != nullptr && isDivergence(error.cause());
+    return isDivergence(error.cause());
   } catch (...) {
     return false;
   }

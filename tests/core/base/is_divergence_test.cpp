@@ -16,6 +16,7 @@ TEST_CASE("a training diverged if a score that is not finite is its failure or t
   CHECK(isDivergence(score));
   CHECK(isDivergence(failure(score)));
   CHECK(isDivergence(failure(failure(score))));
+  CHECK_FALSE(isDivergence(nullptr));
   CHECK_FALSE(isDivergence(other));
   CHECK_FALSE(isDivergence(failure(other)));
   CHECK_FALSE(isDivergence(failure(nullptr)));
