@@ -17,7 +17,7 @@
 #include "muster/core/io/network_json.h"
 #include "muster/core/nn/models/resnet18.h"
 #include "muster/datasets/file_bytes.h"
-#include "muster/parallel/run/detail/set_error.h"
+#include "muster/parallel/run/detail/override_error.h"
 #include "muster/parallel/run/named_networks.h"
 #include "muster/parallel/run/run_file.h"
 
@@ -60,9 +60,9 @@ std::unique_ptr<Network> networkOf(const std::string& path, const std::vector<st
             "have instead",
             network);
     return networkFromJson(network);
-  } catch (const detail::SetError& error) {
+  } catch (const detail::OverrideError& error) {
     throw InvalidArgument(
-        FieldChoices{.byOption = {}, .options = {}, .sets = sets}.problemOf(error.set(), error.what()));
+        FieldChoices{.byOption = {}, .options = {}, .sets = sets}.problemOf(error.index(), error.what()));
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("--network {}: {}", path, error.what()));
   }

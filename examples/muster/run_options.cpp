@@ -10,8 +10,8 @@
 #include "muster/core/base/error.h"
 #include "muster/core/io/json_value.h"
 #include "muster/parallel/run/detail/field_list.h"
+#include "muster/parallel/run/detail/override_error.h"
 #include "muster/parallel/run/detail/run_sets.h"
-#include "muster/parallel/run/detail/set_error.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace program {
@@ -202,8 +202,8 @@ std::string variableOption(std::string_view word) {
 
 muster::RunFile readRun(const std::string& path, const FieldChoices& choices) try {
   return RunFile::read(path, choices.all());
-} catch (const muster::detail::SetError& error) {
-  throw muster::InvalidArgument(choices.problemOf(error.set(), error.what()) +
+} catch (const muster::detail::OverrideError& error) {
+  throw muster::InvalidArgument(choices.problemOf(error.index(), error.what()) +
                                 missingOptions(error.what(), choices));
 } catch (const muster::InvalidArgument& error) {
   throw muster::InvalidArgument(error.what() + missingOptions(error.what(), choices));

@@ -1,14 +1,16 @@
 #include "muster/parallel/run/run_file.h"
 
 #include <boost/json.hpp>
+#include <cctype>
 
 #include "muster/core/base/error.h"
 #include "muster/core/io/json_value.h"
 #include "muster/datasets/file_bytes.h"
+#include "muster/parallel/run/detail/override_error.h"
 #include "muster/parallel/run/detail/run_checks.h"
 #include "muster/parallel/run/detail/run_fields.h"
 #include "muster/parallel/run/detail/run_sets.h"
-#include "muster/parallel/run/detail/set_error.h"
+#include "muster/parallel/run/detail/saved_run.h"
 #include "muster/parallel/run/named_networks.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
@@ -116,14 +118,15 @@ void visitStrategy(JsonWriter& writer, RunTraining& training) {
 
 namespace {
 
-/// As RunFile::parse, without a word about sets.
-RunFile readRun(std::string_view text, std::span<const std::string> sets) {
+/// A run that a file or a model has; errors do not tell which of the two causes, text or override, is to
+/// blame.
+RunFile readRun(std::string_view text, std::span<const std::string> overrides) {
   json::value value = parseJson(text);
   require(value.is_object(), "expected a JSON object, found {}", describeJson(value));
   if (auto* const result = value.get_object().if_contains("configuration");
       result != nullptr && result->is_object() && !value.get_object().contains("format"))
     value = json::value(*result);
-  detail::applySets(value.get_object(), sets);
+  detail::applySets(value.get_object(), overrides);
   detail::expandShortForms(value.get_object());
   refuseNul(value, "");
   for (const auto* const other : {"$schema", "compare"})  // for editors, and for muster compare
@@ -147,41 +150,65 @@ RunFile readRun(std::string_view text, std::span<const std::string> sets) {
   return run;
 }
 
-/// The set to blame for a problem: the problem is another one without it, and names its field if there are
-/// several such sets. Nothing if the text has the problem without any set.
-std::optional<std::size_t> blamedSet(std::string_view text, std::span<const std::string> sets,
-                                     std::string_view problem) {
-  const auto remains = [&](std::span<const std::string> with) {
+/// As readRun, for a run to begin.
+RunFile readNewRun(std::string_view text, std::span<const std::string> overrides) {
+  auto run = readRun(text, overrides);
+  if (run.training.resume.empty()) detail::checkNewRun(run);
+  return run;
+}
+
+/// Whether a problem has this path, or that of a field inside.
+bool namesPath(std::string_view problem, std::string_view path) {
+  for (auto at = problem.find(path); at != problem.npos; at = problem.find(path, at + 1))
+    if (const auto end = at + path.size();
+        end == problem.size() || std::isalnum(static_cast<unsigned char>(problem[end])) == 0)
+      return true;
+  return false;
+}
+
+/// The override to blame for a problem: the last one whose path the problem names, or if there is none and
+/// the text alone is valid, the last one. An override without which there is another problem precedes the
+/// others. Nothing if the text is to blame.
+std::optional<std::size_t> blamedOverride(std::string_view text, std::span<const std::string> overrides,
+                                          std::string_view problem) {
+  const auto problemWith = [&](std::span<const std::string> some) -> std::string {
     try {
-      readRun(text, with);
-      return false;
+      readNewRun(text, some);
+      return {};
     } catch (const InvalidArgument& error) {
-      return error.what() == problem;
+      return error.what();
     }
   };
-  if (sets.empty() || remains({})) return {};
-  const auto named = [&](std::size_t i) { return problem.find(detail::keyOf(sets[i])) != problem.npos; };
-  std::size_t blamed = sets.size() - 1;
-  for (std::size_t i = sets.size(); i-- > 0;) {
-    std::vector<std::string> others(sets.begin(), sets.end());
+  const auto ofText = problemWith({});
+  if (overrides.empty() || ofText == problem) return {};
+  std::optional<std::size_t> blamed;
+  int most = ofText.empty() ? 0 : 2;  // a mistake of the text may hide another one of an override
+  for (std::size_t i = 0; i < overrides.size(); ++i) {
+    std::vector<std::string> others(overrides.begin(), overrides.end());
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    if (remains(others)) continue;
+    const int guilt = 2 * namesPath(problem, detail::keyOf(overrides[i])) + (problemWith(others) != problem);
+    if (guilt < most) continue;
     blamed = i;
-    if (named(i)) break;
+    most = guilt;
   }
   return blamed;
 }
 
 }  // namespace
 
-RunFile RunFile::parse(std::string_view text, std::span<const std::string> sets) try {
-  return readRun(text, sets);
+RunFile detail::savedRun(std::string_view text) {
+  return readRun(text, {});
+}
+
+RunFile RunFile::parse(std::string_view text, std::span<const std::string> overrides) try {
+  return readNewRun(text, overrides);
 } catch (const InvalidArgument& error) {
-  if (const auto set = blamedSet(text, sets, error.what())) throw detail::SetError(*set, error.what());
+  if (const auto one = blamedOverride(text, overrides, error.what()))
+    throw detail::OverrideError(*one, error.what());
   throw;
 }
 
-RunFile RunFile::read(const std::filesystem::path& file, std::span<const std::string> sets) {
+RunFile RunFile::read(const std::filesystem::path& file, std::span<const std::string> overrides) {
   const auto path = file.string();
   const auto bytes = readFile(file);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -190,8 +217,8 @@ RunFile RunFile::read(const std::filesystem::path& file, std::span<const std::st
   require(!path.ends_with(".csv"), "{}: is a data file, not a run file; muster example {} prints one for it",
           path, path);
   try {
-    return parse(text, sets);
-  } catch (const detail::SetError&) {
+    return parse(text, overrides);
+  } catch (const detail::OverrideError&) {
     throw;  // the file is not to blame
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("{}: {}", path, error.what()));

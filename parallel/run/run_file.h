@@ -96,14 +96,14 @@ struct RunFile {
   RunTraining training;
   RunListeners listeners;
 
-  /// @param sets  for example "training.strategy.rate=0.7": replaces the text's field; the value is JSON or
-  ///              else a word.
+  /// @param overrides  each for example "training.strategy.rate=0.7", in place of the text's field; the value
+  ///                   is JSON or else a word.
   /// @throws InvalidArgument naming the field that is unknown (with the nearest known one), missing, of the
   ///         wrong type or out of range. If the text is a result, reads its `configuration`.
-  static RunFile parse(std::string_view json, std::span<const std::string> sets = {});
-  /// As above, from a file, which an error names unless one of `sets` is to blame.
+  static RunFile parse(std::string_view json, std::span<const std::string> overrides = {});
+  /// As above, from a file, which an error names unless one of `overrides` is to blame.
   /// @throws FileError if it cannot be read.
-  static RunFile read(const std::filesystem::path& path, std::span<const std::string> sets = {});
+  static RunFile read(const std::filesystem::path& path, std::span<const std::string> overrides = {});
 
   /// Writes it as the fields of an object, the strategy with all its options.
   void write(JsonWriter& json) const;

@@ -9,9 +9,9 @@
 #include "examples/muster/run_options.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/nearest_word.h"
+#include "muster/parallel/run/detail/override_error.h"
 #include "muster/parallel/run/detail/run_sets.h"
 #include "muster/parallel/run/detail/run_settings.h"
-#include "muster/parallel/run/detail/set_error.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace comparing {
@@ -59,9 +59,9 @@ muster::RunFile BaseRun::run(const std::vector<std::string>& sets, std::int64_t 
       fmt::format("data.splitSeed={}", file.data.splitSeed < 0 ? file.data.seed : file.data.splitSeed));
   all.push_back(fmt::format("data.seed={}", seed));
   return muster::RunFile::parse(text_, all);
-} catch (const muster::detail::SetError& error) {
+} catch (const muster::detail::OverrideError& error) {
   const program::FieldChoices own{.byOption = {}, .options = {}, .sets = sets_};
-  if (error.set() < sets_.size()) throw InvalidArgument(own.problemOf(error.set(), error.what()));
+  if (error.index() < sets_.size()) throw InvalidArgument(own.problemOf(error.index(), error.what()));
   throw InvalidArgument(error.what());
 } catch (const InvalidArgument& error) {
   throw InvalidArgument(fmt::format("{}: {}", path_, error.what()));

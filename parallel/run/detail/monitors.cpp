@@ -27,7 +27,7 @@ std::string noValidation(std::string_view who) {
 /// @throws InvalidArgument if listeners need examples that the run does not hold out, naming all of them, and
 ///         how to do without.
 void requireExamples(const RunListeners& l, const LoadedData& data) {
-  std::vector<std::pair<std::string, std::string>> lacking;  // field, and a set that turns it off
+  std::vector<std::pair<std::string, std::string>> lacking;  // field, and what turns it off
   const auto test = [&](std::int64_t every, const std::string& field) {
     if (every > 0 && !data.validation && !data.test) lacking.emplace_back(field, field + "=0");
   };

@@ -6,7 +6,7 @@ namespace {
 
 [[noreturn]] void refuse() {
   throw InvalidArgument(
-      "training.nodes: this muster was built without Gloo; install libgloo-dev and build again");
+      "MUSTER_STORE: this muster was built without Gloo; install libgloo-dev and build again");
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ PreparedRun prepareRun(RunFile run, const NodeOptions& nodes,
   p.nodes = nodesOf(p.run.training, nodes);
   p.nodeCount = nodes.count();
   p.resumed = resumedBy(p.run, p.nodes.nodes());
+  if (p.resumed.file.empty()) checkNewRun(p.run);  // training.resume may lead to nothing
   if (beforeData) beforeData(p);
   requireUsable(p.devices);
   p.data = loadData(p.run.data, p.run.training.placement, p.devices.devices,

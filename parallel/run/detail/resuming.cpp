@@ -5,6 +5,7 @@
 
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "muster/core/listeners/checkpoint_lock.h"
 #include "muster/core/nn/training_state.h"
 #include "muster/parallel/run/detail/run_settings.h"
+#include "muster/parallel/run/detail/saved_run.h"
 
 namespace muster::detail {
 namespace {
@@ -62,11 +64,16 @@ std::string allowedChanges(const std::filesystem::path& file, const Settings& sa
   return fmt::format("{}", fmt::join(allowed, ", "));
 }
 
-RunFile runIn(const std::filesystem::path& path) {
+/// The run that a model file has; nothing if muster train did not save it. @throws FileError.
+std::optional<RunFile> runIn(const std::filesystem::path& path) {
   const ModelNotes notes = readModelNotes(path);
   const auto run = notes.find(kRunNote);
-  if (run == notes.end()) throw FileError(path, "cannot be resumed: it was not saved by muster train");
-  return RunFile::parse(run->second);
+  if (run == notes.end()) return {};
+  try {
+    return savedRun(run->second);
+  } catch (const InvalidArgument& error) {
+    throw FileError(path, fmt::format("has a run that cannot be read: {}", error.what()));
+  }
 }
 
 constexpr std::string_view kBaseName = "checkpoint";
@@ -75,7 +82,7 @@ constexpr std::string_view kBaseName = "checkpoint";
 std::string advice(const std::filesystem::path& resume, int nodes) {
   const auto both = fmt::format(
       "training.resume={} and listeners.checkpoints.directory={} together begin a training that the same run "
-      "file continues later",
+      "continues later",
       resume.string(), resume.string());
   if (nodes < 2) return both;
   return fmt::format(
@@ -116,9 +123,7 @@ ModelNotes notesOf(const RunFile& run) {
 
 void chooseData(RunFile& run, const std::filesystem::path& model) {
   if (run.data.type != kMnistOrGenerated) return;
-  const ModelNotes notes = readModelNotes(model);
-  if (const auto saved = notes.find(kRunNote); saved != notes.end())
-    run.data.type = RunFile::parse(saved->second).data.type;
+  if (const auto saved = runIn(model)) run.data.type = saved->data.type;
 }
 
 std::int64_t batchesTrained(Network& network) {
@@ -129,11 +134,12 @@ std::int64_t batchesTrained(Network& network) {
 ResumedRun resumedBy(RunFile& run, int nodes) {
   auto file = fileToResume(run, nodes);
   if (file.empty()) return {};
-  const RunFile saved = runIn(file);
+  const auto saved = runIn(file);
+  if (!saved) throw FileError(file, "cannot be resumed: it was not saved by muster train");
   chooseData(run, file);
-  auto now = settingsOf(withWorkers(run, saved.training.workers));
+  auto now = settingsOf(withWorkers(run, saved->training.workers));
   now["training.workers"] = fmt::format("{}", run.training.workers);
-  auto changes = allowedChanges(file, settingsOf(saved), now);
+  auto changes = allowedChanges(file, settingsOf(*saved), now);
   return {std::move(file), std::move(changes)};
 }
 
@@ -147,8 +153,10 @@ void logNothingToResume(const std::filesystem::path& resume) {
 std::string replacesRemark(const RunFile& run) try {
   const std::filesystem::path model = run.training.model;
   if (model.empty() || fileTypeOf(model) != std::filesystem::file_type::regular) return {};
-  const auto before = runIn(model).data;
-  if (before.train == run.data.train && before.directory == run.data.directory) return {};
+  const auto saved = runIn(model);
+  if (!saved || (saved->data.train == run.data.train && saved->data.directory == run.data.directory))
+    return {};
+  const auto& before = saved->data;
   const auto& from = before.train.empty() ? before.directory : before.train;
   return fmt::format("replaces {}, which was trained on {}; training.model names another file",
                      model.string(), from.empty() ? before.type : from);

@@ -50,14 +50,6 @@ void checkMonitor(std::string_view path, const RunMonitor& m) {
           nameOf(m.monitor), best == "max" ? "larger" : "smaller");
 }
 
-/// Improvements of a score from 0 to 1 are not in percent.
-void requireImprovement(std::string_view path, const RunMonitor& m, double least) {
-  requireNotNegative(fmt::format("{}.minImprovement", path), least);
-  require(least < 1 || (m.monitor != Monitor::Accuracy && m.monitor != Monitor::Auc),
-          "{}.minImprovement must be below 1, a difference of {} from 0 to 1, as in 0.002; got {}", path,
-          nameOf(m.monitor), least);
-}
-
 void checkCheckpoints(const RunCheckpoints& c) {
   require(!c.directory.empty(), "listeners.checkpoints.directory: is missing");
   requireBetween("listeners.checkpoints.everyEpochs", c.everyEpochs, 0, kMost);
@@ -72,7 +64,7 @@ void checkEarlyStopping(const RunEarlyStopping& e) {
   checkMonitor("listeners.earlyStopping", e.monitored);
   requireBetween("listeners.earlyStopping.everyEpochs", e.everyEpochs, 1, kMost);
   requireBetween("listeners.earlyStopping.patience", e.patience, 0, kMost);
-  requireImprovement("listeners.earlyStopping", e.monitored, e.minImprovement);
+  requireNotNegative("listeners.earlyStopping.minImprovement", e.minImprovement);
   requireMinutes("listeners.earlyStopping.maxMinutes", e.maxMinutes);
   require(e.patience > 0 || e.maxMinutes > 0,
           "listeners.earlyStopping.patience and maxMinutes are both 0, so it would never stop");
@@ -83,7 +75,7 @@ void checkPlateau(const RunPlateau& p) {
   require(p.factor > 0 && p.factor < 1, "listeners.reduceOnPlateau.factor must be between 0 and 1, got {}",
           p.factor);
   requireBetween("listeners.reduceOnPlateau.patience", p.patience, 1, kMost);
-  requireImprovement("listeners.reduceOnPlateau", p.monitored, p.minImprovement);
+  requireNotNegative("listeners.reduceOnPlateau.minImprovement", p.minImprovement);
   require(p.minFactor >= 0 && p.minFactor < 1,
           "listeners.reduceOnPlateau.minFactor must be from 0 to below 1, got {}", p.minFactor);
 }
@@ -133,6 +125,18 @@ void checkRun(const RunFile& run) {
   checkListeners(run.listeners);
   checkNodes(run);
   run.makeStrategy(1);
+}
+
+void checkNewRun(const RunFile& run) {
+  const auto requireFraction = [](std::string_view path, const RunMonitor& m, double least) {
+    require(least < 1 || (m.monitor != Monitor::Accuracy && m.monitor != Monitor::Auc),
+            "{}.minImprovement must be below 1, a difference of {} from 0 to 1, as in 0.002; got {}", path,
+            nameOf(m.monitor), least);
+  };
+  const auto& early = run.listeners.earlyStopping;
+  const auto& plateau = run.listeners.reduceOnPlateau;
+  if (early) requireFraction("listeners.earlyStopping", early->monitored, early->minImprovement);
+  if (plateau) requireFraction("listeners.reduceOnPlateau", plateau->monitored, plateau->minImprovement);
 }
 
 }  // namespace muster::detail

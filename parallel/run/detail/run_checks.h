@@ -8,6 +8,9 @@ namespace muster::detail {
 ///         another.
 void checkRun(const RunFile& run);
 
+/// As above, for what is refused only of a run to begin: a checkpoint of an earlier version may have it.
+void checkNewRun(const RunFile& run);
+
 /// As above, for what the kind of nodes excludes.
 void checkNodes(const RunFile& run);
 

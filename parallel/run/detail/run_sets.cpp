@@ -81,7 +81,7 @@ json::value valueFor(std::string_view path, const std::string& text) {
   return words;
 }
 
-/// Gives a named network its default updater, of which a set may then change a part.
+/// Gives a named network its default updater, of which an override may then change a part.
 void giveUpdater(json::value& network) {
   const auto* const object = network.if_object();
   if (!object || !object->contains("name") || object->contains("updater")) return;
@@ -238,8 +238,8 @@ json::value jsonOrWord(const std::string& text) {
   }
 }
 
-std::string_view keyOf(std::string_view set) {
-  return set.substr(0, set.find('='));
+std::string_view keyOf(std::string_view text) {
+  return text.substr(0, text.find('='));
 }
 
 void applySets(json::object& run, std::span<const std::string> sets) {

@@ -28,8 +28,8 @@ void expandShortForms(boost::json::object& run);
 /// The value of a text: parsed as JSON, or else the word itself.
 boost::json::value jsonOrWord(const std::string& text);
 
-/// The path of a set: of "training.workers=4" it is "training.workers".
-std::string_view keyOf(std::string_view set);
+/// The path of an override: of "training.workers=4" it is "training.workers".
+std::string_view keyOf(std::string_view text);
 
 /// Sets fields of a run file, in order: of two that set the same, the later one wins. Only fields that decide
 /// which others there are (`data.type`, `training.strategy.name`, `network.name`, and the `type` of an

@@ -21,9 +21,9 @@
 #include "muster/core/optim/updaters.h"
 #include "muster/datasets/file_bytes.h"
 #include "muster/parallel/run/detail/field_list.h"
+#include "muster/parallel/run/detail/override_error.h"
 #include "muster/parallel/run/detail/run_fields.h"
 #include "muster/parallel/run/detail/run_sets.h"
-#include "muster/parallel/run/detail/set_error.h"
 #include "muster/parallel/run/run_schema.h"
 #include "tests/support/json_schema.h"
 #include "tests/support/thrown.h"
@@ -321,12 +321,12 @@ TEST_CASE("an error names the --set that is wrong, wherever it is among others")
   CHECK(problem(run, {"training.=2"}).starts_with("training.: expected a path"));
 }
 
-TEST_CASE("a set that is to blame for an error is told from the file, and from other sets") {
+TEST_CASE("an override that is to blame for an error is told from the file, and from other overrides") {
   const auto blamed = [](const json::value& run, const std::vector<std::string>& sets) {
     try {
       RunFile::parse(json::serialize(run), sets);
-    } catch (const detail::SetError& error) {
-      return sets[error.set()];
+    } catch (const detail::OverrideError& error) {
+      return sets[error.index()];
     } catch (const InvalidArgument&) {
       return std::string("the file");
     }
@@ -344,6 +344,22 @@ TEST_CASE("a set that is to blame for an error is told from the file, and from o
   run.at("training").as_object()["workers"] = 0;
   CHECK(blamed(run, {"training.epochs=2"}) == "the file");
   CHECK(blamed(run, {"training.workers=2"}) == "none");
+  // Without the batch there is another problem, but both are of the file.
+  run.at("data").as_object()["batch"] = 0;
+  CHECK(blamed(run, {"data.batch=4"}) == "the file");
+  CHECK(blamed(run, {"data.batch=4", "training.workers=-1"}) == "training.workers=-1");
+}
+
+TEST_CASE("of several overrides of one field, one is to blame, and not one of another field") {
+  const auto run = asJson(whole("generated"));
+  const std::string wrong = "training.workers=0";
+  const std::vector<std::string> overrides{wrong, wrong, "training.epochs=2"};
+  try {
+    RunFile::parse(json::serialize(run), overrides);
+    FAIL("it is valid");
+  } catch (const detail::OverrideError& error) {
+    CHECK(error.index() == 1);
+  }
 }
 
 TEST_CASE("a set by a name alone is refused with the path of the field that is meant") {

@@ -4,12 +4,14 @@
 #include <boost/json.hpp>
 
 #include "muster/core/io/json_value.h"
+#include "muster/core/io/model_file.h"
 #include "muster/core/nn/layers.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/gaussian_mixtures.h"
 #include "muster/datasets/image_set_iterator.h"
 #include "muster/datasets/source/named_images.h"
 #include "muster/parallel/run/detail/preparation.h"
+#include "muster/parallel/run/detail/resuming.h"
 #include "muster/parallel/run/results.h"
 #include "muster/parallel/run/run_plan.h"
 #include "tests/support/state_bits.h"
@@ -180,6 +182,31 @@ TEST_CASE(
   CHECK(thrown<FileError>([&] {
           resumed({"network.updater.learningRate=0.02"});
         }).ends_with("it was trained with network.updater.learningRate.value 0.01 (now 0.02)"));
+}
+
+TEST_CASE(
+    "a run that is refused now if it begins resumes a checkpoint of an earlier version; another is named") {
+  const test::TemporaryDirectory directory;
+  const std::string model = (directory / "old.safetensors").string();
+  std::vector<std::string> sets{
+      "data.validationExamples=20",
+      "listeners.reduceOnPlateau={\"monitor\": \"accuracy\", \"minImprovement\": 0.5}"};
+  auto prepared = prepareRun(runIn(directory, sets));
+  auto& least = prepared.run.listeners.reduceOnPlateau->minImprovement;
+  least = 1;
+  const std::string refusal = "listeners.reduceOnPlateau.minImprovement must be below 1";
+  CHECK(thrown<InvalidArgument>([&] { prepareRun(prepared.run); }).starts_with(refusal));
+  saveModel(*prepared.network, model, detail::notesOf(prepared.run));
+  sets.emplace_back("listeners.reduceOnPlateau.minImprovement=1");
+  CHECK(thrown<InvalidArgument>([&] { runIn(directory, sets); }).starts_with(refusal));
+  sets.push_back("training.resume=" + model);
+  CHECK(prepareRun(runIn(directory, sets)).resumed.file == model);
+
+  least = -1;
+  saveModel(*prepared.network, model, detail::notesOf(prepared.run));
+  CHECK(thrown<FileError>([&] {
+          prepareRun(runIn(directory, sets));
+        }).starts_with(model + ": has a run that cannot be read: listeners.reduceOnPlateau.minImprovement"));
 }
 
 }  // namespace
