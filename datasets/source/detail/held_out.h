@@ -37,15 +37,21 @@ inline std::int64_t trainingPart(const DataSource& d, std::int64_t examples) {
   return examples - d.validationExamples;
 }
 
-/// Leaves out the last batch of an epoch if it is not full, if the source asks for it. @throws
-/// InvalidArgument if no batch is left.
-void dropLast(const DataSource& d, auto& train) {
-  const auto examples = train.examples().value_or(0);
+/// @throws InvalidArgument if the source asks to leave out a last batch that is not full, and no other is
+/// left.
+/// @param examples  to train with; 0: not known.
+inline void requireFullBatch(const DataSource& d, std::int64_t examples) {
   require(
       !d.dropLast || examples == 0 || examples >= d.batch,
       "data.dropLast leaves out a batch that is not full, and data.batch {} is larger than the {} to train "
       "with, so none is left",
       d.batch, plural(examples, "example"));
+}
+
+/// Leaves out the last batch of an epoch if it is not full, if the source asks for it. @throws
+/// InvalidArgument if no batch is left.
+void dropLast(const DataSource& d, auto& train) {
+  requireFullBatch(d, train.examples().value_or(0));
   train.setDropLast(d.dropLast);
 }
 

@@ -2,9 +2,11 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 #include <utility>
 
 #include "examples/muster/commands.h"
@@ -17,6 +19,7 @@
 #include "examples/muster/compare/tuning.h"
 #include "examples/muster/options.h"
 #include "examples/muster/program.h"
+#include "examples/muster/run_options.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/base/text_table.h"
@@ -26,6 +29,7 @@
 #include "muster/core/listeners/watch/machine_text.h"
 #include "muster/datasets/directory_lock.h"
 #include "muster/datasets/file_bytes.h"
+#include "muster/datasets/source/detail/held_out.h"
 #include "muster/parallel/nodes/launched_processes.h"
 #include "muster/parallel/run/detail/preparation.h"
 #include "muster/parallel/run/detail/run_devices.h"
@@ -59,27 +63,33 @@ muster::ComparisonGrid gridOf(const Options& options, const BaseRun& base) {
   return grid;
 }
 
-/// What a run file says for all arms, as the results have it: with what stands in for MNIST and the devices
-/// chosen.
-std::map<std::string, std::string> commonOf(const BaseRun& base, const muster::LoadedData& data) {
-  const auto run = base.run();
-  auto common = base.settings(run);
+/// What a run file says for all arms, as the results have it: with what stands in for MNIST, and the kinds of
+/// the devices, since another GPU of the same kind continues a comparison.
+std::map<std::string, std::string> commonOf(const BaseRun& base, const muster::LoadedData& data,
+                                            std::span<const muster::Device> devices) {
+  auto common = base.settings(base.run());
   common["data.type"] = muster::quoteJson(data.type);
-  common["training.devices"] =
-      muster::quoteJson(muster::namesOf(muster::detail::devicesOf(run.training).devices));
+  std::vector<std::string> kinds;
+  for (const auto device : devices) kinds.push_back(muster::propertiesOf(device).name);
+  common["training.devices"] = muster::quoteJson(fmt::format("{}", fmt::join(kinds, ",")));
   return common;
 }
 
-/// Arms of the same name that say the same in another form are those of the results.
+/// Arms of the same name that say the same in another form are those of the results. One of the results that
+/// does not fit this run is another one.
 void takeSameArms(const muster::ResultsFile& results, const BaseRun& base,
                   std::vector<muster::ComparisonArm>& arms) {
-  const auto trained = [&](const muster::ComparisonArm& arm) {
-    return base.differences(base.run(arm.settings), 0);
+  const auto isTrained = [&](const muster::ComparisonArm& same, const muster::ComparisonArm& arm) {
+    try {
+      return base.differences(base.run(same.settings), 0) == base.differences(base.run(arm.settings), 0);
+    } catch (const muster::InvalidArgument&) {
+      return false;
+    }
   };
   for (auto& arm : arms) {
     const auto& all = results.grid().arms;
     const auto same = std::ranges::find(all, arm.name, &muster::ComparisonArm::name);
-    if (same != all.end() && trained(*same) == trained(arm)) arm = *same;
+    if (same != all.end() && isTrained(*same, arm)) arm = *same;
   }
 }
 
@@ -103,11 +113,23 @@ std::string tuningAdvice(const muster::Network& network) {
   return fmt::format("--tune learningRate={:.1g},{:g},{:.1g} chooses one for each", rate / 3, rate, rate * 3);
 }
 
-/// @throws InvalidArgument for a share where percent are meant.
+/// @throws InvalidArgument for a share where percent are meant, and for percent where R2 is.
 void checkTarget(const Options& options, const muster::ComparisonMetric& metric) {
   require(!options.target || metric.factor != 100 || *options.target > 1,
           "{} must be above 1 and below 100: an accuracy in percent, as in 97; got {}", options.targetBy,
           options.target.value_or(0));
+  require(!options.target || metric.factor != 1 || *options.target <= 1,
+          "{} must be at most 1: it is {}; got {}", options.targetBy, metric.name,
+          options.target.value_or(0));
+}
+
+/// @throws InvalidArgument naming an arm whose batches are larger than the data, if only full ones train.
+void checkBatches(const BaseRun& base, const muster::ComparisonGrid& grid) {
+  for (const auto& arm : grid.arms) try {
+      muster::detail::requireFullBatch(base.run(arm.settings).data, grid.trainExamples);
+    } catch (const muster::InvalidArgument& error) {
+      throw muster::InvalidArgument(fmt::format("the arm \"{}\": {}", arm.name, error.what()));
+    }
 }
 
 /// The comparison without its runs.
@@ -126,7 +148,8 @@ muster::Comparison comparisonOf(const Options& options, const std::string& file,
                        .grid = grid};
   if (options.target) c.target = *options.target / metric.factor;
   require(std::ranges::find(grid.arms, c.baseline, &muster::ComparisonArm::name) != grid.arms.end(),
-          "--baseline {}: there is no such arm; the first is \"{}\"", c.baseline, grid.arms.front().name);
+          "{} {}: there is no such arm; the first is \"{}\"", options.baselineBy, c.baseline,
+          grid.arms.front().name);
   return c;
 }
 
@@ -153,28 +176,32 @@ int trainAndReport(GridSession& session, muster::Comparison& c, std::int64_t sam
   return muster::kInterruptedExit;
 }
 
-int compareRun(const Options& options, const std::string& file, const std::string& text) {
+int compareRun(const Options& options, const std::string& file, const std::string& text,
+               const std::vector<muster::Device>& devices) {
   BaseRun base(file, text, options.sets);
+  base.set("training.devices=" + muster::quoteJson(muster::namesOf(devices)));  // the same for all runs
   checkBase(base.run());
   auto now = gridOf(options, base);
-  if (!now.arms.empty()) checkTune(now.tune, now.arms, base);
+  if (!now.arms.empty()) checkTune(now.tune, now.arms, base, options.tuneBy);
   checkOutput(options.out, file, base.run());
   require(!now.arms.empty() || std::filesystem::exists(options.out / kResultsName),
           "there is no arm to compare: give some, as in --arm averaging --arm 'diloco every=50'");
   muster::LoadedData data = loadData(base);
-  const auto network = muster::detail::makeNetwork(base.run(), data);
-  now.metric = network->task() == muster::Task::Regression ? "r2" : "accuracy";
+  const auto task = muster::detail::makeNetwork(base.run(), data)->task();
+  now.metric = task == muster::Task::Regression ? "r2" : "accuracy";
   checkTarget(options, muster::ComparisonMetric::named(now.metric));
   const muster::DirectoryLock lock(options.out);
   muster::ResultsFile results(options.out / kResultsName, "another --out");
   if (now.tune.empty()) now.tune = results.grid().tune;
-  now.common = commonOf(base, data);  // as given: what is held out follows from it
+  now.common = commonOf(base, data, devices);  // as given: what is held out follows from it
   const auto heldOut = holdOut(base, now, data);
   joinGrid(results, now, base, data);
   const auto& grid = results.grid();
+  checkBatches(base, grid);
   GridSession session(base, results, options.out);
   session.requireDifferent();
 
+  const auto network = muster::detail::makeNetwork(base.run(), data);  // of the data without those held out
   auto c = comparisonOf(options, file, grid, *network);
   c.paragraphs = paragraphsOf(base, data, grid, *network, heldOut);
   for (auto& warning : warningsOf(base, grid)) c.paragraphs.push_back(std::move(warning));
@@ -198,8 +225,11 @@ int compare(const Call& call) {
   const auto run = readRun(file, options->sets);  // says what is wrong with the file or with --set
   comparing::takeDefaults(file, text, *options);
   program::endOnInterrupt("Interrupted; finished runs are kept.");
-  return muster::detail::runOn(muster::detail::devicesOf(run.training),
-                               [&] { return comparing::compareRun(*options, file, text); });
+  return sayErrors(asSets, [&] {
+    const auto devices = muster::detail::devicesOf(run.training);
+    return muster::detail::runOn(
+        devices, [&] { return comparing::compareRun(*options, file, text, devices.devices); });
+  });
 }
 
 }  // namespace program

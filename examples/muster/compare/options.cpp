@@ -88,6 +88,28 @@ std::vector<std::int64_t> wholeSeeds(const std::vector<double>& seeds) {
   return whole;
 }
 
+/// What `compare` of a run file asks for.
+Options optionsIn(const std::string& section) {
+  muster::JsonReader json(section);
+  Options o;
+  std::vector<double> seeds;
+  double target = 0;
+  std::string link;
+  json.strings("arms", o.arms);
+  json.strings("tune", o.tune);
+  json.numbers("seeds", seeds);
+  json.field("testEvery", o.testEvery);
+  json.field("target", target);
+  json.field("baseline", o.baseline);
+  json.field("link", link);
+  json.finish();
+  o.seeds = wholeSeeds(seeds);
+  checkTarget(target, "target");
+  if (target != 0) o.target = target;
+  if (!link.empty()) o.link = muster::parseNetworkLink(link);
+  return o;
+}
+
 /// @throws InvalidArgument that says what replaces an option of the earlier program.
 void refuseFormer(const program::Call& call) {
   for (const auto& option : call.options)
@@ -146,34 +168,22 @@ void takeDefaults(const std::string& file, const std::string& text, Options& o) 
   const auto value = muster::parseJson(text);
   const auto* const section = value.is_object() ? value.get_object().if_contains("compare") : nullptr;
   if (section == nullptr) return;
-  muster::JsonReader json(muster::printJson(*section));
-  std::vector<std::string> arms, tune;
-  std::vector<double> seeds;
-  std::int64_t testEvery = 0;
-  double target = 0;
-  std::string baseline, link;
-  json.strings("arms", arms);
-  json.strings("tune", tune);
-  json.numbers("seeds", seeds);
-  json.field("testEvery", testEvery);
-  json.field("target", target);
-  json.field("baseline", baseline);
-  json.field("link", link);
-  json.finish();
-  if (o.arms.empty()) {
-    o.arms = arms;
-    o.armsBy = fmt::format("{}: compare.arms", file);
-  }
-  if (o.tune.empty()) o.tune = tune;
-  if (o.seeds.empty()) o.seeds = wholeSeeds(seeds);
-  if (o.testEvery == 0) o.testEvery = testEvery;
-  if (!o.target && target != 0) {
-    checkTarget(target, "target");
-    o.target = target;
-    o.targetBy = fmt::format("{}: compare.target", file);
-  }
-  if (o.baseline.empty()) o.baseline = baseline;
-  if (!o.link && !link.empty()) o.link = muster::parseNetworkLink(link);
+  const Options none, given = optionsIn(muster::printJson(*section));
+  const auto take = [&](auto field) {
+    const bool open = o.*field == none.*field;
+    if (open) o.*field = given.*field;
+    return open;
+  };
+  const auto takeNamed = [&](auto field, std::string& by, std::string_view name) {
+    if (take(field)) by = fmt::format("{}: compare.{}", file, name);
+  };
+  takeNamed(&Options::arms, o.armsBy, "arms");
+  takeNamed(&Options::tune, o.tuneBy, "tune");
+  takeNamed(&Options::baseline, o.baselineBy, "baseline");
+  takeNamed(&Options::target, o.targetBy, "target");
+  take(&Options::seeds);
+  take(&Options::testEvery);
+  if (!o.link) o.link = given.link;
 } catch (const InvalidArgument& error) {
   throw InvalidArgument(fmt::format("{}: compare.{}", file, error.what()));
 }

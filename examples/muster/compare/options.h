@@ -20,7 +20,8 @@ struct Options {
   std::int64_t testEvery = 0;    ///< samples; 0: a twentieth of the training
   std::string baseline;          ///< an arm's name; "": the first one
   std::optional<double> target;  ///< percent of an accuracy, or R2; empty: chosen from what the arms reach
-  std::string targetBy = "--target", armsBy = "--arm";  ///< what gave them, for messages
+  /// what gave them, for messages
+  std::string armsBy = "--arm", tuneBy = "--tune", baselineBy = "--baseline", targetBy = "--target";
   std::optional<muster::NetworkLink> link;
   std::filesystem::path out = "comparison";
 };

@@ -54,16 +54,16 @@ std::vector<TuningChoice> choicesOf(const ComparisonArm& arm, const std::vector<
 }
 
 void checkTune(const std::vector<std::string>& tune, const std::vector<ComparisonArm>& arms,
-               const BaseRun& base) {
+               const BaseRun& base, std::string_view by) {
   for (const auto& one : tune) {
     const auto equals = one.find('=');
     require(equals != one.npos && equals > 0 && one.find(',', equals) != one.npos,
-            "--tune {}: expected a field and its values, as in learningRate=0.01,0.03,0.1", one);
+            "{} {}: expected a field and its values, as in learningRate=0.01,0.03,0.1", by, one);
     if (std::ranges::any_of(arms,
                             [&](const ComparisonArm& arm) { return !tunedPath(arm, one, base).empty(); }))
       continue;
     base.pathOf(nameOf(one), base.run(arms.front().settings).training.strategy);  // says what is there
-    throw InvalidArgument(fmt::format("--tune {}: every arm sets {} itself", one, nameOf(one)));
+    throw InvalidArgument(fmt::format("{} {}: every arm sets {} itself", by, one, nameOf(one)));
   }
   for (const auto& arm : arms)
     for (const auto& choice : choicesOf(arm, tune, base)) {
@@ -72,7 +72,7 @@ void checkTune(const std::vector<std::string>& tune, const std::vector<Compariso
       try {
         base.run(sets);
       } catch (const InvalidArgument& error) {
-        throw InvalidArgument(fmt::format("--tune {}: {}", choice.text, error.what()));
+        throw InvalidArgument(fmt::format("{} {}: {}", by, choice.text, error.what()));
       }
     }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "examples/muster/compare/base_run.h"
@@ -16,7 +17,8 @@ std::vector<muster::TuningChoice> choicesOf(const muster::ComparisonArm& arm,
                                             const std::vector<std::string>& tune, const BaseRun& base);
 
 /// Checks --tune for all arms. @throws InvalidArgument naming what cannot be read or has no arm.
+/// @param by  what gave it, for messages.
 void checkTune(const std::vector<std::string>& tune, const std::vector<muster::ComparisonArm>& arms,
-               const BaseRun& base);
+               const BaseRun& base, std::string_view by = "--tune");
 
 }  // namespace comparing

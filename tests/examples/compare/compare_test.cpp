@@ -294,6 +294,49 @@ TEST_CASE("what the run file asks to compare is the default of the options") {
             .exit == 0);
 }
 
+TEST_CASE("what does not fit is refused before a training, by what gave it") {
+  const Directory directory;
+  std::string text = kDigits;
+  text.insert(1, R"("compare": {"arms": ["averaging"], "baseline": "joined", "tune": ["learningRate"]},)");
+  writeFile(directory / "grid.json", text);
+  CHECK(contains(directory.run({"grid.json"}).err, "grid.json: compare.tune learningRate: expected a field"));
+  CHECK(contains(directory.run({"grid.json", "--tune", "learningRate=1,2"}).err,
+                 "grid.json: compare.baseline joined: there is no such arm"));
+  const auto large = directory.run(
+      {"run.json", "--arm", "averaging", "--set", "data.dropLast=true", "--set", "data.batch=300"});
+  CHECK(large.out.empty());
+  CHECK(contains(large.err, "the arm \"averaging\": data.dropLast leaves out a batch that is not full"));
+
+  const auto example = muster::test::runProgram(
+      MUSTER_PROGRAM,
+      {.directory = directory.path(), .arguments = {"example", "rows.csv", "--label", "b", "--regression"}});
+  REQUIRE(example.exit == 0);
+  writeFile(directory / "numbers.json", example.out);
+  const auto refused = directory.run({"numbers.json", "--arm", "averaging", "--target", "5"});
+  CHECK(refused.exit == 2);
+  CHECK(refused.out.empty());
+  CHECK(contains(refused.err, "--target must be at most 1: it is R2; got 5"));
+}
+
+TEST_CASE("results of another run or version are refused by what differs") {
+  const Directory directory;
+  REQUIRE(
+      directory.run({"run.json", "--arm", "wide: network.layers[1].units=32", "--seeds", "1", "--out", "out"})
+          .exit == 0);
+  // The arm of the results does not fit this run: mlp has no layers[1].
+  const auto other = directory.run(
+      {"run.json", "--set", "network=\"mlp\"", "--arm", "wide: batch=5", "--seeds", "1", "--out", "out"});
+  CHECK(contains(other.err, "out/results.jsonl: holds a comparison of another run: network"));
+  auto results = readFile(directory / "out" / "results.jsonl");
+  const std::string format = "\"format\":2";
+  REQUIRE(contains(results, format));
+  results.replace(results.find(format), format.size(), "\"format\":1");
+  writeFile(directory / "out" / "results.jsonl", results);
+  const auto earlier = directory.run({"run.json", "--out", "out"});
+  CHECK(earlier.exit == 1);
+  CHECK(contains(earlier.err, "it has format 1, of another version, and this one reads 2"));
+}
+
 TEST_CASE("invalid options exit with 2 and a sentence, before anything is written") {
   const Directory directory;
   const std::vector<std::pair<Texts, std::string>> cases{
