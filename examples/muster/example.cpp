@@ -9,6 +9,7 @@
 #include "examples/muster/options.h"
 #include "examples/muster/standard_streams.h"
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 #include "muster/core/io/input_file.h"
 #include "muster/core/nn/models/convnet.h"
 #include "muster/parallel/run/detail/run_network.h"
@@ -37,6 +38,10 @@ constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"data.label=", "--label "},
     {"data.regression=true", "--regression"},
     {"data.header=false", "--no-header"}};
+
+std::string inOptions(std::string text) {
+  return withOptions(std::move(text), kOptions);
+}
 
 /// The files that the program ships, by name.
 constexpr std::pair<std::string_view, std::string_view> kShipped[] = {{"mnist", kMnistRun}};
@@ -81,15 +86,15 @@ int example(const Call& call) {
   data.header = !noHeader;
   if (!call.file.empty() && !pictures && !line.said("separator")) data.separator = separatorIn(call.file);
   if (pictures) data.type = "images";
-  RunFile run = call.file.empty()
-                    ? drawnDigits()
-                    : sayErrors([](std::string text) { return withOptions(std::move(text), kOptions); },
-                                [&] { return suggestedRun(std::move(data)); });
-  if (!network.empty()) {
+  setLogSink(
+      [](LogLevel level, std::string_view text) { printLogLine(level, inOptions(std::string(text))); });
+  printResult(sayErrors(inOptions, [&] {
+    RunFile run = call.file.empty() ? drawnDigits() : suggestedRun(std::move(data));
+    if (network.empty()) return run.toJson();
     run = RunFile::parse(run.toJson(), std::array{fmt::format("network=\"{}\"", network)});
     detail::networkForData(run);  // refuses one that does not fit
-  }
-  printResult(run.toJson());
+    return run.toJson();
+  }));
   return 0;
 }
 

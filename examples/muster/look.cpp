@@ -52,7 +52,7 @@ int evaluate(const Call& call) {
   describeTrained(line, options);
   line.add("json", options.json, "FILE", "write the scores; -: to standard output, instead of the tables");
   if (!readOptions(line, call)) return 0;
-  const Trained trained(call, options);
+  const auto trained = sayErrors(asSets, [&] { return Trained(call, options); });
   DataSetIterator& data = trained.on(options.on);
   const auto evaluation = trained.network->evaluateTask(data);
   if (!options.json.empty()) writeResult(options.json, scoresJson(evaluation));
@@ -83,7 +83,9 @@ int summary(const Call& call) {
     network = Network::load(file);
   } else {
     const auto run = readRun(file, options.sets);
-    network = isNamedNetwork(run.network) ? detail::networkForData(run) : networkFromJson(run.network);
+    network = sayErrors(asSets, [&] {
+      return isNamedNetwork(run.network) ? detail::networkForData(run) : networkFromJson(run.network);
+    });
   }
   printResult(json ? network->toJson() : network->summary());
   return 0;

@@ -159,7 +159,7 @@ int predict(const Call& call) {
     predicted = byModel(call, options);
   } else {
     line.refuse({"keep"}, "is for a new table, with a model file");
-    const Trained trained(call, options);
+    const auto trained = sayErrors(asSets, [&] { return Trained(call, options); });
     predicted.text = predictionsOf(trained, trained.on(options.on));
   }
   if (options.out.empty())

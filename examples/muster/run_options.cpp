@@ -198,6 +198,35 @@ std::string variableOption(std::string_view word) {
   return found == std::end(kVariables) ? "" : std::string(found->second);
 }
 
+/// Whether a word after this text is what a user has given: the value of an option, or a part of a quotation.
+bool givenAfter(std::string_view text) {
+  if (std::ranges::count(text, '"') % 2 != 0) return true;
+  if (!text.ends_with(' ')) return false;
+  text.remove_suffix(1);
+  return text.substr(text.find_last_of(' ') + 1).starts_with("--");
+}
+
+/// A message of the library in terms of --set, and of the other options as far as there are some.
+std::string worded(std::string_view message, bool options) {
+  std::string text;
+  for (std::size_t at = 0; at < message.size();) {
+    const auto end = endOfPath(message, at);
+    const auto path = message.substr(at, end - at);
+    const bool isSet = end < message.size() && message[end] == '=' && isField(path) && !givenAfter(text);
+    const auto option = !options ? "" : isSet ? optionOf(path) : variableOption(path);
+    if (!option.empty()) {
+      text += option;
+      at = end + (isSet ? 1 : 0);
+    } else {
+      text += isSet ? "--set " : "";
+      text += path;
+      at = end;
+    }
+    while (at < message.size() && endOfPath(message, at) == at) text += message[at++];
+  }
+  return text;
+}
+
 }  // namespace
 
 muster::RunFile readRun(const std::string& path, const FieldChoices& choices) try {
@@ -257,25 +286,12 @@ void describeFields(CommandLine& line, FieldChoices& choices) {
   describeSets(line, choices.sets);
 }
 
-std::string asOptions(const std::string& said) {
-  const std::string_view message = said;
-  std::string text;
-  for (std::size_t at = 0; at < message.size();) {
-    const auto end = endOfPath(message, at);
-    const auto path = message.substr(at, end - at);
-    const bool isSet =
-        end < message.size() && message[end] == '=' && isField(path) && !text.ends_with("--set ");
-    if (const auto option = isSet ? optionOf(path) : variableOption(path); !option.empty()) {
-      text += option;
-      at = end + (isSet ? 1 : 0);
-    } else {
-      text += isSet ? "--set " : "";
-      text += path;
-      at = end;
-    }
-    while (at < message.size() && endOfPath(message, at) == at) text += message[at++];
-  }
-  return text;
+std::string asOptions(const std::string& message) {
+  return worded(message, true);
+}
+
+std::string asSets(const std::string& message) {
+  return worded(message, false);
 }
 
 std::string withOptions(std::string text,

@@ -42,6 +42,8 @@ muster::RunFile readRun(const std::string& path, const std::vector<std::string>&
 /// A message of the library, in which what may be set has options as in `describeFields` and `--set`: of
 /// "training.devices=cpu computes on the CPU instead" it is "--device cpu computes on the CPU instead".
 std::string asOptions(const std::string& message);
+/// As above, for commands without these options: "--set training.devices=cpu computes on the CPU instead".
+std::string asSets(const std::string& message);
 /// A text with an option, the second, in place of each of these fields.
 std::string withOptions(std::string text,
                         std::span<const std::pair<std::string_view, std::string_view>> fields);

@@ -72,7 +72,7 @@ DescribedTable described(const DataSource& data) {
   for (const auto& [name, reason] : all.description.omitted)
     logInfo("column {} is left out: {}", name, reason);
   if (data.label.empty())
-    logInfo("{}: the label is the last column, {}; data.label names another one", data.train,
+    logInfo("{}: the label is the last column, {}; data.label=NAME names another one", data.train,
             table.names().back());
   return all;
 }

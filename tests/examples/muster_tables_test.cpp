@@ -277,5 +277,8 @@ TEST_CASE("muster example asks for what a table does not say") {
   CHECK(contains(problem("a;b\n1,5;x\n2,5;y\n1,5;x\n"),
                  "column a has decimal commas, as \"1,5\"; write points"));
   CHECK(contains(problem("a,kind\n1.5,cat\n2.5,dog\n", {"--label", "knid"}), "the nearest of its 2 is kind"));
+  muster.write("rows.csv", "a,kind\n1.5,cat\n2.5,dog\n");
+  CHECK(contains(muster.run({"example", "rows.csv"}).err,
+                 "the label is the last column, kind; --label NAME names another one"));
 }
 }  // namespace muster

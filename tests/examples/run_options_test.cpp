@@ -119,8 +119,13 @@ TEST_CASE("what may be set, in a message of the library, is said by the option t
   CHECK(program::asOptions("needs MUSTER_STORE, MUSTER_NODE and MUSTER_INTERFACE") ==
         "needs --store, --node and --interface");
   for (const auto* same :
-       {"", "training.workers must be 1, got 0", "--set training.workers=0: no", "rate=0.5, a.b=1"})
+       {"", "training.workers must be 1, got 0", "--set training.workers=0: no", "rate=0.5, a.b=1",
+        "--arm \"averaging training.workers=0\": no", "--tune network.l2=0,1: no"})
     CHECK(program::asOptions(same) == same);
+  CHECK(program::asSets("is busy; training.devices=cpu computes on the CPU instead") ==
+        "is busy; --set training.devices=cpu computes on the CPU instead");
+  CHECK(program::asSets("--set data.batch=0: needs MUSTER_STORE") ==
+        "--set data.batch=0: needs MUSTER_STORE");
 }
 
 TEST_CASE("an error names the option that causes it, or else the file") {

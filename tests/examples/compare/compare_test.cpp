@@ -328,9 +328,9 @@ TEST_CASE("results of another run or version are refused by what differs") {
       {"run.json", "--set", "network=\"mlp\"", "--arm", "wide: batch=5", "--seeds", "1", "--out", "out"});
   CHECK(contains(other.err, "out/results.jsonl: holds a comparison of another run: network"));
   auto results = readFile(directory / "out" / "results.jsonl");
-  const std::string format = "\"format\":2";
+  const std::string format = "\"format\": 2";
   REQUIRE(contains(results, format));
-  results.replace(results.find(format), format.size(), "\"format\":1");
+  results.replace(results.find(format), format.size(), "\"format\": 1");
   writeFile(directory / "out" / "results.jsonl", results);
   const auto earlier = directory.run({"run.json", "--out", "out"});
   CHECK(earlier.exit == 1);
