@@ -32,9 +32,9 @@ void forEachThreshold(const BinaryLabel& label, At at) {
 
 /// Both may be the same, as of an evaluation that is merged with itself.
 void append(const std::vector<float>& from, std::vector<float>& to) {
-  const std::size_t count = from.size();
-  to.reserve(to.size() + count);
-  for (std::size_t i = 0; i < count; ++i) to.push_back(from[i]);
+  const std::size_t count = from.size(), old = to.size();
+  to.resize(old + count);
+  std::copy_n(from.begin(), count, to.begin() + static_cast<std::ptrdiff_t>(old));
 }
 
 }  // namespace

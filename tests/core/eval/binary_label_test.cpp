@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "tests/support/allocations.h"
+
 namespace muster {
 namespace {
 
@@ -51,6 +53,22 @@ TEST_CASE("a label takes over the predictions of another one, or its own again")
   all.merge(all);
   CHECK(all.with == std::vector<float>{0.9f, 0.8f, 0.9f, 0.8f});
   CHECK(all.without == std::vector<float>{0.1f, 0.2f, 0.1f, 0.2f});
+}
+
+TEST_CASE("merging many small labels costs about as much as adding their predictions") {
+  const BinaryLabel one = label({0.9f}, {0.1f});
+  BinaryLabel merged, added;
+  const long adding = test::allocationsIn([&] {
+    for (int i = 0; i < 1000; ++i) {
+      added.add(0.9f, true);
+      added.add(0.1f, false);
+    }
+  });
+  CHECK(test::allocationsIn([&] {
+          for (int i = 0; i < 1000; ++i) merged.merge(one);
+        }) <= adding);
+  CHECK(merged.with == added.with);
+  CHECK(merged.without == added.without);
 }
 
 }  // namespace
