@@ -86,9 +86,7 @@ TEST_CASE("the transformation of a square is that of its columns, then of its ro
   }
 }
 
-struct Places {
-  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;  // [begin, end)
-};
+using Places = std::vector<std::pair<std::int64_t, std::int64_t>>;  // [begin, end)
 
 TEST_CASE("tasks cover all channels and summed channels once, and memory of threads does not overlap") {
   constexpr std::int64_t kGroup = 32, kRows = 14;
@@ -110,7 +108,7 @@ TEST_CASE("tasks cover all channels and summed channels once, and memory of thre
             for (std::int64_t g = 0; g < groups; ++g) {
               std::int64_t summed = 0;
               for (std::int64_t part = 0; part < parts; ++part) {
-                const Task task = division.taskOf(pass->out, 0, g, part, parts);
+                const ChannelTask task = division.taskOf(pass->out, 0, g, part, parts);
                 CHECK(task.from == channel);
                 CHECK(task.channels <= kGroup);
                 const Range range = task.summedOf(pass->in);
@@ -126,25 +124,45 @@ TEST_CASE("tasks cover all channels and summed channels once, and memory of thre
             const std::int64_t chunkInputs = kPlaces * apart(pass->atOnce * apart(pass->in.channels()));
             const std::int64_t products = kPlaces * apart(pass->atOnce * kGroup);
             const std::int64_t weights = kPlaces * apart(pass->in.channels() * kGroup);
-            Places places;
-            const auto add = [&](std::int64_t begin, std::int64_t floats) {
-              places.ranges.emplace_back(begin, begin + floats);
+            const auto checkApart = [&](Places places) {
+              const auto add = [&](std::int64_t begin, std::int64_t floats) {
+                places.emplace_back(begin, begin + floats);
+              };
+              for (std::int64_t t = 0; t < threads; ++t) {
+                add(division.blocksOf(t), Division::kSummedAtOnce * kGroup * kTaps);
+                add(division.inputsOf(*pass, t), chunkInputs);
+                add(division.productsOf(*pass, t), products);
+                if (pass == &forward) add(division.sumsOf(*pass, t), pass->atOnce * kGroup);
+              }
+              std::ranges::sort(places);
+              for (std::size_t i = 1; i < places.size(); ++i) CHECK(places[i].first >= places[i - 1].second);
+              CHECK(places.back().second * 4 <= static_cast<std::int64_t>(division.bytes()));
             };
-            const std::int64_t held = division.keepsWeights(*pass) ? groups : threads;
-            for (std::int64_t w = 0; w < held; ++w)
-              add(division.weightsOf(
-                      *pass, {.from = 0, .channels = kGroup, .group = w, .part = 0, .parts = 1, .thread = w}),
-                  weights);
-            for (std::int64_t t = 0; t < threads; ++t) {
-              add(division.blocksOf(t), Division::kSummedAtOnce * kGroup * kTaps);
-              add(division.inputsOf(*pass, t), chunkInputs);
-              add(division.productsOf(*pass, t), products);
-              if (pass == &forward) add(division.sumsOf(*pass, t), pass->atOnce * kGroup);
+            Places held;
+            for (std::int64_t w = 0; w < (division.keepsWeights(*pass) ? groups : threads); ++w) {
+              const std::int64_t begin = division.weightsOf(
+                  *pass, {.from = 0, .channels = kGroup, .group = w, .part = 0, .parts = 1, .thread = w});
+              held.emplace_back(begin, begin + weights);
             }
-            std::ranges::sort(places.ranges);
-            for (std::size_t i = 1; i < places.ranges.size(); ++i)
-              CHECK(places.ranges[i].first >= places.ranges[i - 1].second);
-            CHECK(places.ranges.back().second * 4 <= static_cast<std::int64_t>(division.bytes()));
+            checkApart(held);
+            if (pass != &forward) continue;
+
+            // The pass that computes the weights' gradients: those of all groups, or a slice for each thread.
+            Places gradients;
+            if (pass->count > pass->atOnce) {
+              for (std::int64_t g = 0; g < groups; ++g) {
+                const std::int64_t begin = division.gradientsOf(*pass, division.taskOf(pass->out, 0, g));
+                gradients.emplace_back(begin, begin + weights);
+              }
+            } else {
+              const std::int64_t slice =
+                  kPlaces * apart(std::min(pass->in.channels(), Division::kSummedAtOnce) * kGroup);
+              for (std::int64_t t = 0; t < threads; ++t) {
+                const std::int64_t begin = division.sliceOf(*pass, t);
+                gradients.emplace_back(begin, begin + slice);
+              }
+            }
+            checkApart(gradients);
           }
         }
 }

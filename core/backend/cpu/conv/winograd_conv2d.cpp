@@ -18,6 +18,7 @@ namespace muster::cpu {
 namespace {
 
 using winograd::apart;
+using winograd::ChannelTask;
 using winograd::Chunk;
 using winograd::Division;
 using winograd::Images;
@@ -27,7 +28,6 @@ using winograd::kTaps;
 using winograd::Pass;
 using winograd::Prefetch;
 using winograd::Range;
-using winograd::Task;
 using winograd::WeightBlock;
 
 static_assert(kBlock == kLayoutBlock);
@@ -64,17 +64,17 @@ class WinogradConv2dPlan final : public Conv2dPlan {
     WeightBlock block;
     float* data;
   };
-  [[maybe_unused]] Blocked blocked(const Task& task, Range summed, bool backward) const;
+  [[maybe_unused]] Blocked blocked(const ChannelTask& task, Range summed, bool backward) const;
   /// Calls f for at most Division::kSummedAtOnce channels of a range at a time.
   template <typename F>
   static void forEachSlice(Range channels, F f) {
     for (std::int64_t from = channels.begin; from < channels.end; from += Division::kSummedAtOnce)
       f(Range{from, std::min(from + Division::kSummedAtOnce, channels.end)});
   }
-  void transform(const Pass& pass, const Task& task, bool backward, const float* weight) const;
-  void transformBack(const Task& task, Range summed, const float* gradients, std::int64_t place,
+  void transform(const Pass& pass, const ChannelTask& task, bool backward, const float* weight) const;
+  void transformBack(const ChannelTask& task, Range summed, const float* gradients, std::int64_t place,
                      float* gradWeight) const;
-  void addSums(const Chunk& chunk, const Task& task, const float* sums, float* biases) const;
+  void addSums(const Chunk& chunk, const ChannelTask& task, const float* sums, float* biases) const;
 
   /// The tensors of a convolution; bias: may be null.
   struct Operands {
@@ -120,7 +120,8 @@ WinogradConv2dPlan::WinogradConv2dPlan(const Conv2dShape& shape, Context& contex
   stateOf(context).workspace.reserve(division_.bytes());
 }
 
-WinogradConv2dPlan::Blocked WinogradConv2dPlan::blocked(const Task& task, Range summed, bool backward) const {
+WinogradConv2dPlan::Blocked WinogradConv2dPlan::blocked(const ChannelTask& task, Range summed,
+                                                        bool backward) const {
   const BlockRange sums{summed.begin / kBlock, summed.end / kBlock},
       vectors{task.from / kBlock, (task.from + task.channels) / kBlock};
   const BlockRange out = backward ? sums : vectors, in = backward ? vectors : sums;
@@ -131,7 +132,7 @@ WinogradConv2dPlan::Blocked WinogradConv2dPlan::blocked(const Task& task, Range 
   return {out, in, block, at(division_.blocksOf(task.thread))};
 }
 
-void WinogradConv2dPlan::transform(const Pass& pass, const Task& task, bool backward,
+void WinogradConv2dPlan::transform(const Pass& pass, const ChannelTask& task, bool backward,
                                    const float* weight) const {
 #if defined(__x86_64__)
   const WeightBlocks blocks{shape_.outChannels, shape_.inChannels, kTaps, kBlock, !backward};
@@ -147,7 +148,7 @@ void WinogradConv2dPlan::transform(const Pass& pass, const Task& task, bool back
 #endif
 }
 
-void WinogradConv2dPlan::transformBack(const Task& task, Range summed, const float* gradients,
+void WinogradConv2dPlan::transformBack(const ChannelTask& task, Range summed, const float* gradients,
                                        std::int64_t place, float* gradWeight) const {
 #if defined(__x86_64__)
   const Blocked some = blocked(task, summed, false);
@@ -186,7 +187,7 @@ void WinogradConv2dPlan::convolve(const Pass& pass, bool backward, const Operand
   pass.forEachChunk(tiles, [&](const Chunk& chunk, const Chunk& next) {
     kernels_.inputs(pass.in, pass.tiles, chunk, {0, summed}, operands.x, inputs);
     for (std::int64_t i = 0; i < count; ++i) {
-      const Task task = division_.taskOf(pass.out, thread, groups.begin + i);
+      const ChannelTask task = division_.taskOf(pass.out, thread, groups.begin + i);
       if (!division_.keepsWeights(pass)) transform(pass, task, backward, operands.weight);
       const std::int64_t begin = pass.in.blocks * i / count * kBlock,
                          end = pass.in.blocks * (i + 1) / count * kBlock;
@@ -218,7 +219,7 @@ void WinogradConv2dPlan::backwardData(const Tensor& gradY, const Tensor& weight,
   convolve(backward_, true, {gradY.data<float>(), weight.data<float>(), nullptr, gradX.data<float>()});
 }
 
-void WinogradConv2dPlan::addSums(const Chunk& chunk, const Task& task, const float* sums,
+void WinogradConv2dPlan::addSums(const Chunk& chunk, const ChannelTask& task, const float* sums,
                                  float* biases) const {
   for (std::int64_t t = 0; t < chunk.count; ++t, sums += task.channels)
     for (std::int64_t c = 0; c < task.channels; ++c) biases[task.from + c] += sums[c];
@@ -235,7 +236,7 @@ void WinogradConv2dPlan::weightGradients(const float* x, const float* gradY, std
   pass.forEachChunk({0, pass.count}, [&](const Chunk& chunk, const Chunk& next) {
     if (parts == 1) kernels_.inputs(pass.in, pass.tiles, chunk, {0, all}, x, inputs);
     for (std::int64_t i = tasks.begin; i < tasks.end; ++i) {
-      const Task task = division_.taskOf(pass.out, thread, i / parts, i % parts, parts);
+      const ChannelTask task = division_.taskOf(pass.out, thread, i / parts, i % parts, parts);
       const Range range = task.summedOf(pass.in);
       if (parts > 1) kernels_.inputs(pass.in, pass.tiles, chunk, range, x, inputs);
       kernels_.gradients(pass.out, pass.tiles, chunk, {task.from, task.from + task.channels}, gradY,

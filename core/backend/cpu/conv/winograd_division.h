@@ -12,7 +12,7 @@ namespace muster::cpu::winograd {
 
 /// A group of channels that are computed together by a thread, and one of `parts` parts of the summed
 /// channels.
-struct Task {
+struct ChannelTask {
   std::int64_t from, channels;
   std::int64_t group, part, parts;
   std::int64_t thread;
@@ -54,8 +54,8 @@ class Division {
   std::int64_t partsOf(const Images& images) const {
     return (threads_ + groupsOf(images) - 1) / groupsOf(images);
   }
-  Task taskOf(const Images& images, std::int64_t thread, std::int64_t group, std::int64_t part = 0,
-              std::int64_t parts = 1) const {
+  ChannelTask taskOf(const Images& images, std::int64_t thread, std::int64_t group, std::int64_t part = 0,
+                     std::int64_t parts = 1) const {
     const std::int64_t from = group * group_;
     return {from, std::min(group_, images.channels() - from), group, part, parts, thread};
   }
@@ -69,11 +69,11 @@ class Division {
   bool keepsWeights(const Pass& pass) const { return splitsTiles(pass) || pass.count > pass.atOnce; }
 
   /// The transformed weights of the task's group.
-  std::int64_t weightsOf(const Pass& pass, const Task& task) const {
+  std::int64_t weightsOf(const Pass& pass, const ChannelTask& task) const {
     return (keepsWeights(pass) ? task.group : task.thread) * weightsOfGroup(pass);
   }
   /// Gradients of the weights of the task's group before they are transformed.
-  std::int64_t gradientsOf(const Pass& pass, const Task& task) const {
+  std::int64_t gradientsOf(const Pass& pass, const ChannelTask& task) const {
     return task.group * weightsOfGroup(pass);
   }
   /// Such gradients of at most kSummedAtOnce summed channels, which replace those before.

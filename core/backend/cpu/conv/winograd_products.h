@@ -16,14 +16,14 @@ struct Products {
   static V load(const float* p) { return Vectors<Lanes>::load(p); }
   static void store(float* p, V v) { Vectors<Lanes>::store(p, v); }
 
-  /// to [Rows, Vectors * Lanes] = or += a [Rows, depth] b [depth, Vectors * Lanes], with the distances
+  /// to [Rows, Columns * Lanes] = or += a [Rows, depth] b [depth, Columns * Lanes], with the distances
   /// between rows of a, steps of a, and rows of b and to.
-  template <int Rows, int Vectors, bool RowsAdjacent>
+  template <int Rows, int Columns, bool RowsAdjacent>
   static void multiplyTile(std::int64_t depth, const float* a, std::int64_t distance, const float* b,
                            std::int64_t rowOfB, float* to, std::int64_t rowOfTo, bool add) {
-    V sums[Rows][Vectors];
+    V sums[Rows][Columns];
     for (int r = 0; r < Rows; ++r)
-      for (int v = 0; v < Vectors; ++v) sums[r][v] = add ? load(to + r * rowOfTo + v * Lanes) : V{};
+      for (int v = 0; v < Columns; ++v) sums[r][v] = add ? load(to + r * rowOfTo + v * Lanes) : V{};
     // One pointer for three rows: addresses may add 0, 1 or 2 times the distance. The compiler would use a
     // register for each row and has too few.
     const float* triples[(Rows + 2) / 3];
@@ -32,29 +32,29 @@ struct Products {
       asm volatile("" : "+r"(triples[r / 3]));
     }
     for (std::int64_t k = 0; k < depth; ++k) {
-      V factors[Vectors];
+      V factors[Columns];
 #pragma GCC unroll 2
-      for (int v = 0; v < Vectors; ++v) factors[v] = load(b + v * Lanes);
+      for (int v = 0; v < Columns; ++v) factors[v] = load(b + v * Lanes);
 #pragma GCC unroll 14
       for (int r = 0; r < Rows; ++r) {
         const float from = triples[r / 3][RowsAdjacent ? r % 3 : r % 3 * distance];
 #pragma GCC unroll 2
-        for (int v = 0; v < Vectors; ++v) sums[r][v] += factors[v] * from;
+        for (int v = 0; v < Columns; ++v) sums[r][v] += factors[v] * from;
       }
 #pragma GCC unroll 5
       for (int r = 0; r < Rows; r += 3) triples[r / 3] += RowsAdjacent ? distance : 1;
       b += rowOfB;
     }
     for (int r = 0; r < Rows; ++r)
-      for (int v = 0; v < Vectors; ++v) store(to + r * rowOfTo + v * Lanes, sums[r][v]);
+      for (int v = 0; v < Columns; ++v) store(to + r * rowOfTo + v * Lanes, sums[r][v]);
   }
 
   /// All rows. With RowsAdjacent, a is [depth, rows], `distance` apart; else [rows, depth].
-  template <int Vectors, bool RowsAdjacent>
+  template <int Columns, bool RowsAdjacent>
   static void multiply(std::int64_t rows, std::int64_t depth, const float* a, std::int64_t distance,
                        const float* b, std::int64_t rowOfB, float* to, std::int64_t rowOfTo, bool add) {
     const auto step = [&]<int Rows>(std::int64_t r) {
-      multiplyTile<Rows, Vectors, RowsAdjacent>(depth, a + (RowsAdjacent ? r : r * distance), distance, b,
+      multiplyTile<Rows, Columns, RowsAdjacent>(depth, a + (RowsAdjacent ? r : r * distance), distance, b,
                                                 rowOfB, to + r * rowOfTo, rowOfTo, add);
     };
     std::int64_t r = 0;
