@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/terminal_size.h"
 
 // The command line of a small program. To use it in your own, copy this file.
 
@@ -63,13 +64,13 @@ inline void printHelp(std::string_view introduction, const std::vector<Option>& 
     fmt::print("  --{:<{}}  {}\n", heads[i], width, options[i].help);
 }
 
-/// @return false if `--help` was among the arguments and was printed.
+/// @return false if `--help` or `-h` was among the arguments and the help was printed.
 /// @throws muster::InvalidArgument naming the option that is unknown or has a wrong value.
 inline bool readOptions(const std::vector<std::string_view>& arguments, std::string_view introduction,
                         const std::vector<Option>& options) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string_view argument = arguments[i], name = argument.substr(0, argument.find('='));
-    if (name == "--help") return printHelp(introduction, options), false;
+    if (argument == "--help" || argument == "-h") return printHelp(introduction, options), false;
     const Option* found = nullptr;
     for (const Option& option : options)
       if (name.starts_with("--") && name.substr(2) == option.name) found = &option;
@@ -87,8 +88,8 @@ inline bool readOptions(const std::vector<std::string_view>& arguments, std::str
   return true;
 }
 
-/// The `main` of a program: reads the options, then calls `run`. `--help` prints the introduction and the
-/// options instead.
+/// The `main` of a program: reads the options, then calls `run`. `--help` or `-h` prints the introduction and
+/// the options instead.
 /// @return the exit status: 0; 1 after an exception, and 2 if it is for a wrong option; a line on standard
 ///         error says what is wrong.
 inline int runExample(int argc, char** argv, std::string_view introduction,
@@ -98,7 +99,7 @@ inline int runExample(int argc, char** argv, std::string_view introduction,
   try {
     if (readOptions({argv + 1, argv + argc}, introduction, options)) run();
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: {}\n", program, error.what());
+    fmt::print(stderr, "{}", muster::linesForTerminal(fmt::format("{}: {}", program, error.what())));
     status = dynamic_cast<const muster::InvalidArgument*>(&error) != nullptr ? 2 : 1;
   }
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;

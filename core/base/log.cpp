@@ -8,6 +8,7 @@
 #include "muster/core/base/mutex.h"
 #include "muster/core/base/printable_text.h"
 #include "muster/core/base/process_name.h"
+#include "muster/core/base/terminal_size.h"
 
 namespace muster {
 namespace {
@@ -30,7 +31,8 @@ Logger& logger() {
 void printLogLine(LogLevel level, std::string_view text) {
   if (level == LogLevel::Debug) return;
   const char* kind = level == LogLevel::Warning ? "warning: " : level == LogLevel::Error ? "error: " : "";
-  fmt::print(stderr, "{}{}{}\n", lineStart("muster"), kind, printableText(text));
+  fmt::print(stderr, "{}",
+             linesForTerminal(fmt::format("{}{}{}", lineStart("muster"), kind, printableText(text))));
 }
 
 LogSink setLogSink(LogSink sink) {

@@ -4,11 +4,42 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "muster/core/base/utf8.h"
 
 namespace muster {
+namespace {
+
+/// Where a quotation or a bracket at `at` ends, after its last character; `at` if it is none or has no end.
+std::size_t groupEnd(std::string_view text, std::size_t at) {
+  constexpr std::string_view kOpen = "{[", kClose = "}]";
+  const char first = text[at];
+  if (first == '"' || first == '\'') {
+    const auto end = text.find(first, at + 1);
+    return end == text.npos ? at : end + 1;
+  }
+  const auto kind = kOpen.find(first);
+  if (kind == kOpen.npos) return at;
+  int depth = 0;
+  for (std::size_t i = at; i < text.size(); ++i) {
+    depth += (text[i] == first) - (text[i] == kClose[kind]);
+    if (depth == 0) return i + 1;
+  }
+  return at;
+}
+
+/// The end of the word that begins at `at`. An apostrophe within a word opens no quotation.
+std::size_t wordEnd(std::string_view text, std::size_t at) {
+  const auto begin = at;
+  while (at < text.size() && text[at] != ' ' && text[at] != '\n') {
+    const bool opens = text[at] != '\'' || at == begin || text[at - 1] == '(' || text[at - 1] == '=';
+    const auto end = opens ? groupEnd(text, at) : at;
+    at = std::max(end, at + 1);
+  }
+  return at;
+}
+
+}  // namespace
 
 std::string textTable(const Cells& rows) {
   std::vector<std::size_t> widths;
@@ -61,8 +92,10 @@ std::string csvTable(const Cells& rows) {
 
 std::string wrappedText(std::string_view sentence, std::size_t columns) {
   std::string text, line;
-  std::istringstream words{std::string(sentence)};
-  for (std::string word; words >> word;) {
+  for (std::size_t at = 0; (at = sentence.find_first_not_of(" \n", at)) < sentence.size();) {
+    const auto end = wordEnd(sentence, at);
+    const std::string word(sentence.substr(at, end - at));
+    at = end;
     if (!line.empty() && utf8Length(line) + 1 + utf8Length(word) > columns) {
       text += line + "\n";
       line = "  " + word;

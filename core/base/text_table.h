@@ -23,7 +23,8 @@ std::string csvTable(const Cells& rows);
 std::string csvField(std::string_view text);
 
 /// Breaks a sentence between words into lines of at most `columns`, those after the first indented by two.
-/// Ends with a newline.
+/// What is in quotes or brackets ("my file.csv", {"workers": 2}) is one word, so that it can be copied; a
+/// longer word has a line of its own. Ends with a newline.
 std::string wrappedText(std::string_view sentence, std::size_t columns);
 
 }  // namespace muster

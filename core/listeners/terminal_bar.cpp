@@ -1,6 +1,5 @@
 #include "muster/core/listeners/terminal_bar.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -12,6 +11,7 @@
 
 #include "muster/core/base/log.h"
 #include "muster/core/base/mutex.h"
+#include "muster/core/base/terminal_size.h"
 
 namespace muster {
 namespace {
@@ -21,13 +21,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr Clock::duration kBarInterval = 100ms;
 constexpr Clock::duration kLineInterval = 10s;
-constexpr winsize kUsualSize{.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
-
-winsize standardErrorSize() {
-  winsize size{};
-  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0;
-  return known ? size : kUsualSize;
-}
 
 /// Draws the bar's lines at the cursor and returns to its first line. Old text is erased after the new text
 /// is written: erasing first would flicker. Wrapping is off meanwhile, because the window may have shrunk.
@@ -52,7 +45,7 @@ void writeToStandardError(std::string_view text) {
 
 bool standardErrorIsTerminal() {
   const char* kind = std::getenv("TERM");
-  return ::isatty(STDERR_FILENO) != 0 && kind != nullptr && std::string_view(kind) != "dumb";
+  return terminalSize() && kind != nullptr && std::string_view(kind) != "dumb";
 }
 
 /// Workers may log while the bar is drawn, so all members except hookLog and unhookLog are thread-safe.
@@ -99,8 +92,8 @@ class TerminalBar::Screen {
 
 TerminalBar::TerminalBar(TerminalOptions options) : options_(std::move(options)) {
   if (!options_.write) options_.write = writeToStandardError;
-  if (!options_.columns) options_.columns = [] { return int{standardErrorSize().ws_col}; };
-  if (!options_.rows) options_.rows = [] { return int{standardErrorSize().ws_row}; };
+  if (!options_.columns) options_.columns = [] { return terminalSize().value_or(TerminalSize()).columns; };
+  if (!options_.rows) options_.rows = [] { return terminalSize().value_or(TerminalSize()).rows; };
   if (!options_.now) options_.now = Clock::now;
   restart();
   if (!options_.terminal.value_or(standardErrorIsTerminal())) return;

@@ -13,6 +13,7 @@
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/printable_text.h"
 #include "muster/core/base/process_name.h"
+#include "muster/core/base/terminal_size.h"
 #include "muster/core/listeners/progress_listener.h"
 
 namespace program {
@@ -21,7 +22,8 @@ namespace {
 std::string programName;  // main thread only
 
 void printError(std::string_view program, std::string_view text) {
-  fmt::print(stderr, "{}{}\n", muster::lineStart(program), muster::printableText(text));
+  fmt::print(stderr, "{}",
+             muster::linesForTerminal(muster::lineStart(program) + muster::printableText(text)));
 }
 
 int runBody(std::string_view name, const std::function<int()>& body) {

@@ -7,12 +7,12 @@
 
 namespace muster::bench {
 
-/// Reads the options and `--help`, which prints them. @return false if it printed the help. @throws
+/// Reads the options and `--help` or `-h`, which print them. @return false if it printed the help. @throws
 /// boost::program_options::error for an unknown option.
 inline bool readCommandLine(int argc, char** argv, boost::program_options::options_description& options,
                             boost::program_options::variables_map& given) {
   namespace po = boost::program_options;
-  options.add_options()("help", "show this text");
+  options.add_options()("help,h", "show this text");
   po::store(po::parse_command_line(argc, argv, options), given);
   po::notify(given);
   if (given.contains("help")) std::cout << options;

@@ -72,6 +72,7 @@ TEST_CASE("each small example has a help, and a line and a status for what is wr
     const test::Sandbox program(executable);
     const auto name = std::filesystem::path(executable).filename().string();
     const auto help = test::succeeded(program.run({"--help"}));
+    CHECK(program.run({"-h"}).out == help.out);
     CHECK(help.err.empty());
     std::istringstream lines(help.out);
     int options = 0;

@@ -41,5 +41,13 @@ TEST_CASE("lines are broken between words") {
   CHECK(wrappedText("incomprehensible it is", 6) == "incomprehensible\n  it\n  is\n");
 }
 
+TEST_CASE("a wrapped text keeps what is in quotes or brackets whole, so that it can be copied") {
+  CHECK(wrappedText("set it: --set data={\"type\": [1, 2]} here", 14) ==
+        "set it: --set\n  data={\"type\": [1, 2]}\n  here\n");
+  CHECK(wrappedText("the \"my file.csv\" is gone", 8) == "the\n  \"my file.csv\"\n  is\n  gone\n");
+  CHECK(wrappedText("('a b') the worker's own a's", 8) == "('a b')\n  the\n  worker's\n  own\n  a's\n");
+  CHECK(wrappedText("an open \" and { here", 8) == "an open\n  \" and\n  { here\n");
+}
+
 }  // namespace
 }  // namespace muster
