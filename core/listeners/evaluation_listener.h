@@ -18,7 +18,7 @@ struct EvaluationOptions {
   std::int64_t everyEpochs = 1;      ///< 0: not at ends of epochs
   std::int64_t everyIterations = 0;  ///< 0: not by iterations
   std::optional<Task> task = {};     ///< empty: the model's own (`Model::task`)
-  std::string data = {};             ///< name of the data in the lines, as in "validation"; "": none
+  std::string data = {};             ///< name of the data in lines and curves, as in "validation"; "": none
   LineSink sink = {};
 };
 
@@ -48,6 +48,8 @@ class EvaluationListener final : public NodeListener {
 
   /// In order of time. If the end of an epoch is also the end of N iterations, there are two results.
   const std::vector<Result>& results() const { return results_; }
+  /// EvaluationOptions::data.
+  const std::string& data() const { return options_.data; }
 
  private:
   void write(std::string_view unit, std::int64_t count);

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kMostMistakes = 80;
 
-/// A misclassified test image.
+/// A misclassified image of those that the model is judged by.
 struct Mistake {
   std::int64_t image = 0;
   int actual = 0;
@@ -32,20 +32,20 @@ struct Mistake {
 };
 
 /// The iterator keeps the order of the set, so row numbers identify images.
-std::vector<Mistake> findMistakes(Model& model, ImageSetIterator& test) {
+std::vector<Mistake> findMistakes(Model& model, ImageSetIterator& judged) {
   std::vector<Mistake> mistakes;
   Batch batch;
   Tensor predictions;
   std::int64_t image = 0;
-  test.reset(0);
-  while (test.next(batch)) {
+  judged.reset(0);
+  while (judged.next(batch)) {
     model.output(batch, predictions);
     const auto classes = predictions.shape()[1];
     if (classes < 2) return {};  // one sigmoid for two classes
     const float* row = predictions.data<float>();
     for (std::int64_t i = 0; i < batch.examples(); ++i, ++image, row += classes) {
       const float* const best = std::max_element(row, row + classes);
-      const int actual = test.set()->label(image);
+      const int actual = judged.set()->label(image);
       if (best - row != actual) mistakes.push_back({image, actual, static_cast<int>(best - row), *best});
     }
   }
@@ -110,7 +110,7 @@ std::string documentOf(const AnyEvaluation& scores, Model& model, const LoadedDa
     json.put("title", std::string_view(data.title));
     std::vector<std::string> paragraphs{fmt::format(
         "The data are from {}. Of {} {}: {}, loss {:.4f}.", data.origin, plural(scores.examples(), "example"),
-        data.test ? "to test with" : "held out from the training (validation)", scores.line(),
+        data.test ? "to test with" : "held out from the training, for validation", scores.line(),
         scores.loss())};
     json.put("paragraphs", std::span<const std::string>(paragraphs));
     if (!remark.empty()) json.put("warnings", std::span<const std::string>(std::array{std::string(remark)}));

@@ -42,7 +42,11 @@ double Axis::transformed(double value) const {
 }
 
 std::vector<double> Axis::ticks(int count) const {
-  if (scale == Scale::Log) return logTicks(std::pow(10, low), std::pow(10, high));
+  if (scale == Scale::Log) {
+    const double from = std::pow(10, low), to = std::pow(10, high);
+    const auto ticks = logTicks(from, to);
+    return ticks.size() < 2 ? niceTicks(from, to, count) : ticks;  // a range within two of them
+  }
   if (scale == Scale::Linear) return niceTicks(low, high, count);
   std::vector<double> all;
   for (const double value : kAccuracies)

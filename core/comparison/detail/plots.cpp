@@ -131,6 +131,11 @@ auto valueOf(auto member) {
   return [member](const RunPoint& point) { return static_cast<double>(point.*member); };
 }
 
+/// What the last point of a curve is, in a title.
+std::string_view endOf(const Comparison& c) {
+  return c.restoresBest ? "; the last point is of the best model, which early stopping has restored" : "";
+}
+
 void addScores(const Comparison& c, const ComparisonSummary& s, std::vector<Plot>& plots) {
   const bool percent = s.metric.factor == 100;
   const auto examples = static_cast<double>(std::max<std::int64_t>(c.grid.testExamples, 0));
@@ -138,7 +143,7 @@ void addScores(const Comparison& c, const ComparisonSummary& s, std::vector<Plot
   const auto score = [&](const char* name, const char* by, const char* across, auto along, auto wanted) {
     add(plots,
         {.name = name,
-         .title = fmt::format("{} on the test data, by {}", s.metric.name, by),
+         .title = fmt::format("{} on the test data, by {}{}", s.metric.name, by, endOf(c)),
          .across = across,
          .up = percent ? Scale::Error : Scale::Linear,
          .percent = percent,
@@ -155,12 +160,12 @@ void addScores(const Comparison& c, const ComparisonSummary& s, std::vector<Plot
 
 /// Losses and distances, on logarithmic axes.
 void addCourses(const Comparison& c, std::vector<Plot>& plots) {
-  const auto course = [&](const char* name, const char* title, double RunPoint::*value) {
-    add(plots, {.name = name, .title = title, .across = kBySamples, .up = Scale::Log},
+  const auto course = [&](const char* name, std::string title, double RunPoint::*value) {
+    add(plots, {.name = name, .title = std::move(title), .across = kBySamples, .up = Scale::Log},
         curvesOf(c, valueOf(&RunPoint::samples), valueOf(value),
                  [](const CurvePoint& point) { return point.mean > 0; }));
   };
-  course("test-loss", "Loss on the test data", &RunPoint::loss);
+  course("test-loss", fmt::format("Loss on the test data{}", endOf(c)), &RunPoint::loss);
   course("training-loss", "Loss of the replicas on the batches they learn from", &RunPoint::trainingLoss);
   course("distance", "Distance of the replicas from their mean before a merge, relative",
          &RunPoint::distance);

@@ -111,8 +111,8 @@ std::string seedsNote(const Comparison& c, const ComparisonSummary& s) {
       "interval is of one difference alone: of twenty arms that equal the baseline one differs by chance.",
       c.grid.seeds.size(),
       c.restoresBest
-          ? ", which is the best one by the validation data (early stopping with restoreBest), and where its "
-            "curve ends"
+          ? ", which is the best one by the validation data (early stopping with restoreBest), and the last "
+            "point of its curve"
           : "",
       s.baseline);
 }

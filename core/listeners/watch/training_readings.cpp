@@ -84,11 +84,13 @@ void TrainingReadings::iteration(const IterationEvent& event) {
   Mean& mean = workers_[worker];
   const std::int64_t step = event.stamp.iteration + 1;
   mean.add(event.score, event.examples);
+  mean.last = step;
   if (const auto at = now(); due(mean, step, at)) sink_(workerNames_[worker], step, mean.take(step, at));
 }
 
 void TrainingReadings::merge(const MergeEvent& event) {
   const std::int64_t step = event.iteration;
+  lastMerge_ = step;
   merged_.add(event.score, event.examples);
   places_.samples += event.examples;
   places_.bytes += event.bytes;
@@ -118,8 +120,19 @@ void TrainingReadings::merge(const MergeEvent& event) {
 
 void TrainingReadings::epochEnd(const EpochEvent& event) {
   sink_("score/epoch", event.iteration, event.score);
-  if (!timesRead_) readTimes(event.trainer, event.iteration);  // a short training gets at least one reading
+  // A short training gets some readings, too.
+  if (!timesRead_ || trained_ >= options_.everyTime / 10) readTimes(event.trainer, event.iteration);
   readPlaces(event.iteration);
+  readTests();
+}
+
+void TrainingReadings::fitEnd(Trainer& trainer) {
+  const auto at = now();
+  if (merged_.examples > 0) sink_("score/merged", lastMerge_, merged_.take(lastMerge_, at));
+  for (std::size_t w = 0; w < workers_.size(); ++w)
+    if (auto& mean = workers_[w]; mean.examples > 0)
+      sink_(workerNames_[w], mean.last, mean.take(mean.last, at));
+  readTimes(trainer, lastMerge_);
   readTests();
 }
 
@@ -164,11 +177,12 @@ void TrainingReadings::readPlaces(std::int64_t step) {
 void TrainingReadings::readTests() {
   if (!options_.evaluation) return;
   const auto& results = options_.evaluation->results();
+  const std::string data = options_.evaluation->data().empty() ? "test" : options_.evaluation->data();
   for (; testsRead_ < results.size(); ++testsRead_) {
     const auto& result = results[testsRead_];
     const auto [name, value] = result.evaluation.mainScore();
-    sink_(fmt::format("test/{}", name), result.iteration, value);
-    sink_("test/loss", result.iteration, result.evaluation.loss());
+    sink_(fmt::format("{}/{}", data, name), result.iteration, value);
+    sink_(data + "/loss", result.iteration, result.evaluation.loss());
   }
 }
 

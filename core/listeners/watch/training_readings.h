@@ -17,11 +17,12 @@ namespace muster {
 
 /// Options of TrainingReadings.
 struct ReadingOptions {
-  /// Scores of workers and merges are read at each multiple of this many iterations, as means since the last
-  /// reading.
+  /// Scores of workers and merges are read at each multiple of this many iterations and at the end, as means
+  /// since the last reading.
   std::int64_t everyIterations = 1;
-  /// Times, speed and memory are read at most once in this much training time. Training time excludes what
-  /// listeners do between epochs, such as an evaluation.
+  /// Times, speed and memory are read at most once in this much training time, at the ends of epochs once in
+  /// a tenth of it, and at the end. Training time excludes what listeners do between epochs, such as an
+  /// evaluation.
   std::chrono::nanoseconds everyTime = std::chrono::milliseconds(500);
   /// Scores of workers and merges are also read at most once in this time, so that readings do not slow short
   /// steps down.
@@ -45,7 +46,9 @@ struct ReadingOptions {
 ///     time/all/computing             share in [0, 1] of the time since the last reading; also "waiting for
 ///                                    data", "waiting for workers", "merging", and time/worker 0/...
 ///     memory/resident bytes          of this process
-///     test/accuracy, test/loss       of an EvaluationListener; test/r2 of a regression
+///     test/accuracy, test/loss       of an EvaluationListener; test/r2 of a regression. Instead of "test"
+///     the
+///                                    name of its data (EvaluationOptions::data), as in validation/accuracy
 ///     at/samples, at/seconds, at/bytes    trained so far by all workers; of training; sent by a worker
 ///     mark/resynchronisation         1 at each iteration at which shared gradients resynchronised
 ///
@@ -72,6 +75,8 @@ class TrainingReadings {
   void iteration(const IterationEvent& event);
   void merge(const MergeEvent& event);
   void epochEnd(const EpochEvent& event);
+  /// Reads the last steps, also if nothing is due.
+  void fitEnd(Trainer& trainer);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -79,6 +84,7 @@ class TrainingReadings {
   struct Mean {
     double sum = 0;
     std::int64_t examples = 0;
+    std::int64_t last = 0;                           // iteration of a worker's last step
     std::int64_t read = 0;                           // at this iteration
     std::chrono::steady_clock::time_point readAt{};  // likewise
     void add(double score, std::int64_t count);
@@ -101,6 +107,7 @@ class TrainingReadings {
   std::vector<std::string> workerNames_;                        // [worker] "score/worker 0"
   std::map<std::string, std::string, std::less<>> valueNames_;  // [name of a merge's value] "merge/name"
   Mean merged_;
+  std::int64_t lastMerge_ = 0;  // its iteration
   std::optional<Clock::time_point> divergenceAt_;
   Clock::time_point mark_;               // where the time that is not counted yet begins
   std::chrono::nanoseconds trained_{0};  // since times were read

@@ -242,6 +242,8 @@ TEST_CASE("a report is a page, a table and a file for each table and plot") {
   CHECK_CONTAINS(read("report.html"), "<li>base: <code>training.workers=2</code></li>");
   CHECK_CONTAINS(read("table.md"), "| base | 90.00 ± 0.00 (n = 2) | baseline | ");
   CHECK_CONTAINS(read("table.md"), "best one by the validation data");
+  CHECK_CONTAINS(read("report.html"),
+                 "by samples; the last point is of the best model, which early stopping has restored (");
   CHECK(read("tables/arms.csv").starts_with("arm,\"accuracy, %\",\"difference, points\","));
   CHECK(read("plots/differences.csv") == "arm,low,mean,high,seeds\nother,,-15,,2\n");
   CHECK_CONTAINS(read("plots/score-by-samples.svg"), "</svg>");

@@ -22,6 +22,12 @@ TEST_CASE("ticks are round numbers, on a logarithmic axis powers of ten") {
   CHECK(niceTicks(-30, 30, 3) == std::vector<double>{-20, 0, 20});
   CHECK(logTicks(1, 1000) == std::vector<double>{1, 10, 100, 1000});
   CHECK(logTicks(0.15, 2.5) == std::vector<double>{0.2, 0.5, 1, 2});
+  const auto narrow =
+      Axis::of({0.22, 0.41}, Scale::Log, 0).ticks(4);  // no power of ten, and no 2 or 5 times one
+  REQUIRE(narrow.size() == 4);
+  CHECK(narrow.front() == doctest::Approx(0.25));
+  CHECK(narrow.back() == doctest::Approx(0.4));
+  CHECK(Axis::of({0.15, 0.41}, Scale::Log, 0).ticks(3).size() >= 2);
   CHECK(tickText(12000) == "12,000");
   CHECK(tickText(0.25) == "0.25");
 }

@@ -21,6 +21,7 @@
 #include "muster/core/listeners/watch/page/curves_file.h"
 #include "muster/core/listeners/watch/page/page_inbox.h"
 #include "muster/core/listeners/watch/page/still_page.h"
+#include "muster/core/listeners/watch/round_forecast.h"
 #include "muster/core/listeners/watch/training_readings.h"
 #include "muster/core/nn/network.h"
 
@@ -33,6 +34,7 @@ constexpr int kMostWorkers = 64;
 constexpr auto kHistogramsEvery = std::chrono::seconds(1);
 constexpr std::int64_t kSmallModel = 4096;  // parameters; a small model gets histograms from round one
 constexpr int kHistogramsShare = 2000;      // histograms wait for this multiple of the time they take
+constexpr int kLastHistogramsShare = 20;    // those of a fit's last round, for the time since it began
 
 constexpr auto kTimesEvery = std::chrono::seconds(1);
 // A checkpoint of an epoch's end often follows it, and a training that resumes it needs the file's curves.
@@ -190,10 +192,11 @@ struct PageListener::State {
     if ((file || !server) && now - keptAt > every) keep();
   }
 
-  /// Whether the next histograms are due; this depends on the time that earlier ones took.
-  bool histogramsDue(Clock::time_point now) const MUSTER_REQUIRES(mutex) {
-    return now >=
-           lastHistograms + std::max<Clock::duration>(kHistogramsEvery, kHistogramsShare * histogramsTook);
+  /// Whether histograms of the next round are due; this depends on the time that earlier ones took.
+  bool histogramsDue(Clock::time_point now, RoundForecast::Next next) const MUSTER_REQUIRES(mutex) {
+    if (next.endsFit && now >= fitBegan + kLastHistogramsShare * histogramsTook) return true;
+    const Clock::duration least = next.endsEpoch ? Clock::duration(0) : kHistogramsEvery;
+    return now >= lastHistograms + std::max(least, kHistogramsShare * histogramsTook);
   }
   void lookAtLayers(Model& model, std::int64_t step, Clock::time_point began) MUSTER_REQUIRES(mutex) {
     const auto seen = layers.after(model);
@@ -214,7 +217,14 @@ struct PageListener::State {
     std::string name;
     double sum = 0;
     std::int64_t examples = 0;
+    std::int64_t step = 0;  // the last one
     Clock::time_point readAt{};
+
+    void read(PageInbox& inbox) {
+      inbox.point(name, step, sum / static_cast<double>(examples));
+      sum = 0;
+      examples = 0;
+    }
   };
 
   const std::chrono::nanoseconds readEvery;
@@ -223,6 +233,8 @@ struct PageListener::State {
   Mutex mutex;
   TrainingReadings readings MUSTER_GUARDED_BY(mutex);
   LayerHistograms layers MUSTER_GUARDED_BY(mutex);
+  RoundForecast forecast MUSTER_GUARDED_BY(mutex);
+  Clock::time_point fitBegan MUSTER_GUARDED_BY(mutex) = {};
   PageProgress progress MUSTER_GUARDED_BY(mutex);
   Clock::time_point lastHistograms MUSTER_GUARDED_BY(mutex) = {};
   Clock::time_point lastProgress MUSTER_GUARDED_BY(mutex) = {};
@@ -244,12 +256,10 @@ class PageListener::Workers final : public Listener {
     auto& score = state_->workerScores[static_cast<std::size_t>(event.worker)];
     score.sum += event.score * static_cast<double>(event.examples);
     score.examples += event.examples;
+    score.step = event.stamp.iteration + 1;
     const auto now = Clock::now();
     if (now - score.readAt < state_->readEvery || score.examples == 0) return;
-    state_->inbox->point(score.name, event.stamp.iteration + 1,
-                         score.sum / static_cast<double>(score.examples));
-    score.sum = 0;
-    score.examples = 0;
+    score.read(*state_->inbox);
     score.readAt = now;
   }
 
@@ -322,6 +332,7 @@ void PageListener::onFitStart(const FitEvent& event) {
   state_->inbox->progress(progress);
   state_->page->begin();
   state_->readings.fitStart(event);
+  state_->forecast.fitStart(event);
   for (auto& score : state_->workerScores) {
     score.sum = 0;
     score.examples = 0;
@@ -334,7 +345,7 @@ void PageListener::onFitStart(const FitEvent& event) {
   if (first && state_->file && model.iteration() > 0) state_->resume(model);
   state_->keep();
   if (isSmall(model)) state_->layers.before(model);
-  state_->lastHistograms = Clock::now();
+  state_->lastHistograms = state_->fitBegan = Clock::now();
 }
 
 void PageListener::onEpochStart(const EpochEvent&) {
@@ -353,11 +364,11 @@ void PageListener::onMerge(const MergeEvent& event) {
     state_->inbox->progress(progress);
     state_->lastProgress = now;
   }
-  if (state_->layers.begun()) {
-    state_->lookAtLayers(event.trainer.model(), event.iteration, now);
-  } else if (state_->histogramsDue(now)) {
+  if (state_->layers.begun()) state_->lookAtLayers(event.trainer.model(), event.iteration, now);
+  if (state_->histogramsDue(now, state_->forecast.after(event))) {
+    const auto began = Clock::now();
     state_->layers.before(event.trainer.model());
-    state_->histogramsTook = Clock::now() - now;
+    state_->histogramsTook = Clock::now() - began;
   }
   state_->keepIfDue(now, kTimesEvery);
 }
@@ -372,8 +383,11 @@ void PageListener::onEpochEnd(const EpochEvent& event) {
   state_->keepIfDue(Clock::now(), kKeptEveryAtEpochs);
 }
 
-void PageListener::onFitEnd(Trainer&) {
+void PageListener::onFitEnd(Trainer& trainer) {
   const Lock lock(state_->mutex);
+  state_->readings.fitEnd(trainer);
+  for (auto& score : state_->workerScores)
+    if (score.examples > 0) score.read(*state_->inbox);
   state_->progress.running = false;
   state_->inbox->progress(state_->progress);
   if (state_->file) state_->keep(/*last=*/true);

@@ -48,8 +48,9 @@ struct PageOptions {
 /// listener.
 ///
 /// Watching changes no bit of the training, and a client cannot make it wait: the listener puts numbers into
-/// a buffer of fixed size. Histograms are taken from the merged copy, at most once per second, and seldom
-/// enough to cost less than 1/2000 of the time.
+/// a buffer of fixed size. Histograms are taken from the merged copy, at most once per second and at the ends
+/// of epochs, and seldom enough to cost less than 1/2000 of the time; those of the last round of a `fit()` at
+/// most 1/20 of it.
 ///
 /// Thread-safe. Link with muster::page, which needs Boost.Beast and dygraphs where muster is built.
 class PageListener final : public Listener {

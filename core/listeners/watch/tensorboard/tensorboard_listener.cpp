@@ -8,6 +8,7 @@
 #include "muster/core/base/mutex.h"
 #include "muster/core/listeners/every.h"
 #include "muster/core/listeners/watch/layer_histograms.h"
+#include "muster/core/listeners/watch/round_forecast.h"
 #include "muster/core/listeners/watch/tensorboard/event_file.h"
 #include "muster/core/listeners/watch/tensorboard/event_messages.h"
 #include "muster/core/listeners/watch/training_readings.h"
@@ -48,6 +49,7 @@ struct TensorBoardListener::State {
   EventFile file MUSTER_GUARDED_BY(mutex);
   TrainingReadings readings MUSTER_GUARDED_BY(mutex);
   LayerHistograms layers MUSTER_GUARDED_BY(mutex);
+  RoundForecast forecast MUSTER_GUARDED_BY(mutex);
   std::int64_t iteration MUSTER_GUARDED_BY(mutex) = 0;  // of the last scalar
   std::int64_t epochs MUSTER_GUARDED_BY(mutex) = 0;     // remaining epochs of this `fit`
   bool begun MUSTER_GUARDED_BY(mutex) = false;          // a fit has begun
@@ -114,6 +116,7 @@ void TensorBoardListener::onFitStart(const FitEvent& event) {
   const Lock lock(state_->mutex);
   state_->epochs = event.epochs;
   state_->readings.fitStart(event);
+  state_->forecast.fitStart(event);
   Model& model = event.trainer.model();
   const bool first = !std::exchange(state_->begun, true);
   if (first && !state_->shared) state_->file.append(events::restart(model.iteration() + 1));
@@ -129,7 +132,8 @@ void TensorBoardListener::onEpochStart(const EpochEvent&) {
 void TensorBoardListener::onMerge(const MergeEvent& event) {
   const Lock lock(state_->mutex);
   state_->readings.merge(event);
-  const bool due = state_->histogramsDue.passed(event.iteration);
+  const bool last = state_->histograms && state_->forecast.after(event).endsFit;
+  const bool due = state_->histogramsDue.passed(event.iteration) || last;
   if (!due && !state_->layers.begun()) return;
   Model& model = event.trainer.model();
   state_->writeHistograms(model, event.iteration);
@@ -144,8 +148,9 @@ void TensorBoardListener::onEpochEnd(const EpochEvent& event) {
   state_->scalar("result/score", event.iteration, event.score);
 }
 
-void TensorBoardListener::onFitEnd(Trainer&) {
+void TensorBoardListener::onFitEnd(Trainer& trainer) {
   const Lock lock(state_->mutex);
+  state_->readings.fitEnd(trainer);
   state_->file.append(events::runEnd(state_->epochs == 0));
 }
 

@@ -16,14 +16,16 @@ namespace muster {
 struct TensorBoardOptions {
   /// Scores are written at each multiple of this many iterations, as means since the last.
   std::int64_t everyIterations = 1;
-  /// Histograms of parameters and updates, in iterations, at the next merge; 0: none. Each costs a copy of
-  /// the merged state and four passes over the parameters.
+  /// Histograms of parameters and updates, in iterations, at the next merge, and of the last round of a
+  /// `fit()` whose batches are known; 0: none. Each costs a copy of the merged state and four passes over the
+  /// parameters.
   std::int64_t histogramsEvery = 100;
   /// Other processes write into the directory at the same time, as with several nodes. If not, the file
   /// begins with the start of a session, by which TensorBoard with `--load_fast=false` leaves out what
   /// earlier trainings wrote there from this step on.
   bool shared = false;
-  /// Its results are written as `test/accuracy` and `test/loss`. Put it earlier in the list of listeners.
+  /// Its results are written as `test/accuracy` and `test/loss`, or with the name of its data instead of
+  /// "test". Put it earlier in the list of listeners.
   std::shared_ptr<const EvaluationListener> evaluation = {};
 };
 

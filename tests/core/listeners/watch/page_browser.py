@@ -128,6 +128,10 @@ def labels():
       return boxes.some((b, i) => i > 0 && b.left < boxes[i - 1].right - 30) || boxes.some(b => b.bottom > under.bottom);
     }).length""")
     check(over == 0, f"labels of {over} figures lie over each other")
+    few = script("""charts.filter(chart => chart.figure.isConnected && ['x', 'y'].some(axis =>
+      [...chart.plot.querySelectorAll(`.dygraph-axis-label-${axis}`)].filter(l => l.textContent !== '').length < 2))
+      .map(chart => chart.kind.title)""")
+    check(not few, f"axes with less than two numbers: {few}")
 
 
 def live():

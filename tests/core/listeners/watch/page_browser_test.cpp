@@ -45,6 +45,7 @@ PageStore runOf(const std::string& arm, int seed, int last = 20) {
   for (int i = 1; i <= last; ++i) {
     store.point("score/merged", i, (seed == 1 ? 0.2 : 0.4) / i);
     store.point("test/accuracy", i, 1 - 0.1 / i - 0.01 * seed);
+    store.point("test/loss", i, 0.3 + 0.1 / i);  // no power of ten lies in its range
     store.point("at/samples", i, 100.0 * i);
   }
   for (int i = 0; i < 10'000; ++i) store.point("mine/long", i, std::sin(0.01 * i));

@@ -182,6 +182,26 @@ TEST_CASE("the page receives all readings of a training") {
     CHECK_MESSAGE(contains(text, part), part);
 }
 
+TEST_CASE("the last round of a short training is shown, with its speed and histograms") {
+  PageListener page({.serve = false, .readEvery = 1h});
+  ToyModel model({.size = 5});
+  ToyIterator data(randomBatches(3, 7, 4, 5, false), 5);
+  data.knownExamples = 28;
+  data.knownBatchSize = 4;
+  std::shared_ptr<Listener> listener(&page, [](Listener*) {});
+  auto wrapper = toyWrapper(model, 2, 2).listeners({listener, page.workers()}).build();
+  wrapper.fit(data, 3);
+  const auto text = page.still("");
+  CHECK(text.find(R"("histograms":{"step":12,)") != std::string::npos);  // 4 iterations of worker 0 an epoch
+  for (const char* name :
+       {"score/merged", "score/worker 0", "training/samples per second", "time/all/computing", "ratio/p"}) {
+    const auto begin = text.find(fmt::format("\"name\":\"{}\"", name));
+    REQUIRE_MESSAGE(begin != std::string::npos, name);
+    const auto curve = text.substr(begin, text.find("]]", begin) - begin);
+    CHECK_MESSAGE(curve.rfind("[12,") == curve.rfind('['), curve);
+  }
+}
+
 TEST_CASE("a page that is not served is one file with all data, and a file of curves that grows") {
   const TemporaryDirectory directory;
   const auto path = directory / "runs" / "averaging" / "seed-1.curves.jsonl";

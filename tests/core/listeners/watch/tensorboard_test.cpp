@@ -86,6 +86,20 @@ TEST_CASE("an event file holds each score of workers and merges, with correct ch
   CHECK(run.board->file().filename().string().starts_with("events.out.tfevents."));
 }
 
+TEST_CASE("an event file holds histograms of the last round, however seldom they are due") {
+  Watched run({.histogramsEvery = 1000});
+  run.data.knownExamples = 7 * 4;  // so it has 7 batches
+  run.data.knownBatchSize = 4;
+  run.fit();
+  std::vector<std::int64_t> steps;
+  for (const auto& record : recordsOf(run.board->file())) {
+    const Message event(record);
+    if (event.has(5) && event.message(5).message(1).text(1).starts_with("parameters/"))
+      steps.push_back(event.number<std::int64_t>(2));
+  }
+  CHECK(steps == std::vector<std::int64_t>{2, run.model.iteration()});
+}
+
 TEST_CASE("an event file holds histograms of parameters after a round, and of the round's changes") {
   Watched run({.histogramsEvery = 1});
   run.model.setParameters({1, 2, 3, 4, 5});

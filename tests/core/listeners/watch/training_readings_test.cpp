@@ -1,3 +1,4 @@
+#include "muster/core/listeners/watch/round_forecast.h"
 #include "muster/core/listeners/watch/training_readings.h"
 #include "muster/core/nn/models/mlp.h"
 #include "muster/core/nn/multi_layer_network.h"
@@ -131,12 +132,18 @@ TEST_CASE("speed and shares of time cover training alone, and are read as often 
   told.readings.merge(told.merge(3, 60, 1));
   told.time += 30s;  // of an evaluation
   told.readings.epochEnd({told.trainer, 0, 3, 0.5, 400});
-  CHECK(told.seen["training/samples per second"].size() == 1);
+  CHECK(told.seen["training/samples per second"].back() ==
+        Reading{3, 120});  // half of the interval is enough here
+  CHECK(told.seen["time/all/waiting for workers"].back() == Reading{3, 1});
   told.readings.epochStart();
-  told.time += 500ms;
+  first.merging += 1s;
+  told.time += 999ms;
   told.readings.merge(told.merge(4, 40, 1));
-  CHECK(told.seen["training/samples per second"].back() == Reading{4, 100});
-  CHECK(told.seen["time/all/waiting for workers"].back() == Reading{4, 1});
+  CHECK(told.seen["training/samples per second"].back() == Reading{3, 120});
+  told.readings.fitEnd(told.trainer);
+  CHECK(told.seen["training/samples per second"].back().step == 4);
+  CHECK(told.seen["training/samples per second"].back().value == doctest::Approx(40 / 0.999));
+  CHECK(told.seen["time/all/merging"].back() == Reading{4, 1});
   CHECK(told.seen["score/epoch"] == Readings{{3, 0.5}});
   CHECK(told.seen["memory/resident bytes"].back().value > 0);
 }
@@ -181,6 +188,45 @@ TEST_CASE("scores are read at most once in an interval, as means since the last 
   CHECK(told.seen["score/worker 0"] == Readings{{1, 1}, {4, 3}});
   CHECK(told.seen["score/merged"] == Readings{{1, 1}, {4, 3}});
   CHECK(told.seen["merge/milliseconds"].size() == 2);
+}
+
+TEST_CASE("the last steps are read at the end, if no reading has been due") {
+  Told told({.scoresEvery = 1h});
+  told.readings.fitStart({told.trainer, 0, 1, {}});
+  told.time += 1h;  // the first ones are due
+  for (int i = 0; i < 3; ++i) {
+    told.time += 20ms;
+    told.step(0, i, 1.0 + i);
+    told.readings.merge(told.merge(i + 1, 2, 1.0 + i));
+  }
+  told.readings.fitEnd(told.trainer);
+  CHECK(told.seen["score/worker 0"] == Readings{{1, 1}, {3, 2.5}});
+  CHECK(told.seen["score/merged"] == Readings{{1, 1}, {3, 2.5}});
+  told.readings.fitEnd(told.trainer);
+  CHECK(told.seen["score/merged"].size() == 2);
+}
+
+TEST_CASE("a forecast knows the last round of an epoch and of a fit by the rounds before") {
+  Told told;
+  RoundForecast forecast;
+  const auto next = [&](std::int64_t epoch, std::int64_t batches) {
+    const auto after = forecast.after({.trainer = told.trainer, .epoch = epoch, .batchesInEpoch = batches});
+    return std::pair(after.endsEpoch, after.endsFit);
+  };
+  using Ends = std::pair<bool, bool>;
+  forecast.fitStart({told.trainer, 4, 2, 13});
+  CHECK(next(4, 6) == Ends{false, false});
+  CHECK(next(4, 12) == Ends{true, false});
+  CHECK(next(4, 13) == Ends{false, false});
+  CHECK(next(5, 6) == Ends{false, false});
+  CHECK(next(5, 12) == Ends{true, true});
+  CHECK(next(5, 13) == Ends{false, false});
+  forecast.fitStart({told.trainer, 0, 3, 4});  // a round is an epoch
+  CHECK(next(0, 4) == Ends{true, false});
+  CHECK(next(1, 4) == Ends{true, true});
+  CHECK(next(2, 4) == Ends{false, false});
+  forecast.fitStart({told.trainer, 0, 1, {}});
+  CHECK(next(0, 4) == Ends{false, false});
 }
 
 TEST_CASE("samples, seconds, bytes and marks are read on request") {

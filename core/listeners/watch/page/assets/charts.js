@@ -22,6 +22,7 @@ const ACCURACY = {
 const MARKS = {
   resynchronisation: 'a resynchronisation of shared gradients: the model now includes what messages had withheld, so ' +
       'curves may jump there',
+  restored: 'early stopping has restored the best model, and the last point is of it',
 };
 
 /** What is drawn: names of curves by a pattern; `arm` is the one that arms are compared by. */
@@ -29,10 +30,14 @@ const CHARTS = [
   {title: 'Score', match: /^score\/(merged|worker \d+)$/, score: true, first: 'score/merged', arm: 'score/merged',
    marks: true},
   {title: 'Score of each epoch', match: /^score\/epoch$/, points: true, arm: 'score/epoch'},
-  {title: 'Accuracy', unit: 'on test data, spaced by the logarithm of the error', match: /^test\/accuracy$/, points: true,
-   scale: ACCURACY, text: percentText, arm: 'test/accuracy', marks: true},
-  {title: 'R2', unit: 'on test data', match: /^test\/r2$/, points: true, arm: 'test/r2', marks: true},
-  {title: 'Test loss', unit: 'log', match: /^test\/loss$/, points: true, log: true, arm: 'test/loss', marks: true},
+  ...Object.entries({test: 'on test data', validation: 'on validation data, held out from the training'}).flatMap(
+      ([data, unit]) => [
+        {title: 'Accuracy', unit: `${unit}, spaced by the logarithm of the error`, match: new RegExp(`^${data}/accuracy$`),
+         points: true, scale: ACCURACY, text: percentText, arm: `${data}/accuracy`, marks: true},
+        {title: 'R2', unit, match: new RegExp(`^${data}/r2$`), points: true, arm: `${data}/r2`, marks: true},
+        {title: 'Loss', unit: `${unit}, log`, match: new RegExp(`^${data}/loss$`), points: true, log: true,
+         arm: `${data}/loss`, marks: true},
+      ]),
   {title: 'Distance of the replicas', unit: 'from their mean before a merge, relative', match: /^merge\/divergence$/,
    arm: 'merge/divergence', marks: true},
   {title: 'Learning rate', match: /^training\/learning rate$/, arm: 'training/learning rate'},
@@ -47,7 +52,7 @@ const CHARTS = [
   {title: 'Change to parameters', unit: 'norms of a round, log', match: /^ratio\//, log: true},
   {title: 'Norms of the parameters', unit: 'log', match: /^norm\//, log: true},
   {title: 'What the strategy tells', match: /^merge\/(?!divergence$|milliseconds$|bytes$)/},
-  {title: 'More', match: /^(?!score\/|test\/|merge\/|training\/|time\/|memory\/|ratio\/|norm\/|projection\/|at\/|mark\/)/},
+  {title: 'More', match: /^(?!score\/|test\/|validation\/|merge\/|training\/|time\/|memory\/|ratio\/|norm\/|projection\/|at\/|mark\/)/},
 ];
 
 const AXES = {
@@ -73,6 +78,16 @@ const byTwoFingers = act => (event, graph, context) => {
 };
 const INTERACTION = {...Dygraph.defaultInteractionModel};
 for (const touch of ['touchstart', 'touchmove', 'touchend']) INTERACTION[touch] = byTwoFingers(INTERACTION[touch]);
+
+/** dygraphs' ticks; where fewer than two of them have a number, some between the ends, which are whole for iterations.
+ *  dygraphs has powers of ten alone on a short logarithmic axis, and halves between iterations. */
+const tickerOf = (text, {log = false, whole = false}) => (from, to, pixels, options, graph, values) => {
+  const ticks = Dygraph.numericTicks(from, to, pixels, options, graph, values);
+  if (ticks.filter(({v, label}) => label && v >= from && v <= to).length > 1) return ticks;
+  const at = share => log ? from * (to / from) ** share : from + share * (to - from);
+  const places = [0.1, 0.37, 0.63, 0.9].map(share => whole ? Math.round(at(share)) : at(share));
+  return [...new Set(places)].filter(v => v >= from && v <= to).map(v => ({v, label: text(v)}));
+};
 
 /** Rows [place, value of each curve] over all places. null: nothing there. */
 function joined(curves) {
@@ -248,8 +263,10 @@ class Chart {
       series[labels[i]] = {strokeWidth: name === this.kind.first ? 2.2 : 1.6, strokePattern: this.stroke(i)};
     });
     const {scale} = this.kind;
-    const y = {pixelsPerLabel: 28, axisLabelWidth: 58, axisLabelFormatter: value => this.text(value)};
-    if (scale) Object.assign(y, {ticker: this.ticker(scale)});
+    const y = {pixelsPerLabel: 28, axisLabelWidth: 58, axisLabelFormatter: value => this.text(value),
+               ticker: scale ? this.ticker(scale) : tickerOf(value => this.text(value), {log: this.log})};
+    const whole = this.across === 'iterations';
+    const across = value => whole && !Number.isInteger(value) ? '' : this.across === 'bytes' ? bytesText(value) : countText(value);
     this.graph = new Dygraph(this.plot, rows, {
       labels: ['x', ...labels],
       colors: this.names.map((_, i) => this.colour(i)),
@@ -274,8 +291,7 @@ class Chart {
       xRangePad: this.kind.logAcross ? 0 : 5,
       axes: {
         x: {pixelsPerLabel: 56, logscale: Boolean(this.kind.logAcross),
-            axisLabelFormatter: value => this.across === 'iterations' && !Number.isInteger(value) ? '' :
-                this.across === 'bytes' ? bytesText(value) : countText(value)},
+            axisLabelFormatter: across, ticker: tickerOf(across, {log: Boolean(this.kind.logAcross), whole})},
         y,
       },
       highlightCircleSize: 3,
@@ -286,7 +302,7 @@ class Chart {
       underlayCallback: (canvas, area, graph) => this.underlay(canvas, area, graph),
     });
     this.single = rows.length === 1;
-    const x = rows[0][0], beside = Math.abs(x) / 10 || 1;
+    const x = rows[0][0], beside = whole ? Math.max(1, Math.round(x / 10)) : Math.abs(x) / 10 || 1;
     if (this.single)  // in the middle, not on the axis
       this.graph.updateOptions({dateWindow: [x - beside, x + beside], drawPoints: true});
     else if (range)

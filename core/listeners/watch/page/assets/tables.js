@@ -78,14 +78,15 @@ function armsTable(groups) {
     if (good.length === 1) return text(mean);
     return `${text(mean)} ± ${text(Math.sqrt(good.reduce((sum, x) => sum + (x - mean) ** 2, 0) / (good.length - 1)))}`;
   };
+  const data = groups.some(({runs}) => runs.some(run => run.last('test/loss') !== undefined)) ? 'test' : 'validation';
   const rows = groups.map(({name, runs}) => {
     const good = runs.filter(run => run.failed === '');
     const last = curve => good.map(run => run.last(curve));
     const running = good.filter(run => run.running).length;
     const failed = runs.length - good.length;
     const count = [`${runs.length}`, ...(running > 0 ? [`${running} running`] : []), ...(failed > 0 ? [`${failed} failed`] : [])];
-    return [name, count.join(', '), spread(last('test/accuracy'), percentText), spread(last('test/loss'), numberText),
+    return [name, count.join(', '), spread(last(`${data}/accuracy`), percentText), spread(last(`${data}/loss`), numberText),
             spread(good.map(run => run.score), numberText), spread(last('training/samples per second'), numberText)];
   });
-  return tableOf([['arm', 'runs', 'accuracy', 'test loss', 'score', 'samples/s'], ...rows], 'arms');
+  return tableOf([['arm', 'runs', `${data} accuracy`, `${data} loss`, 'score', 'samples/s'], ...rows], 'arms');
 }
