@@ -52,6 +52,17 @@ std::int64_t heldOut(std::int64_t rows, std::size_t classes) {
   return part < kLeastHeldOut || rows - part < static_cast<std::int64_t>(classes) ? 0 : part;
 }
 
+/// The model's file for this data, in the working directory: "iris.safetensors" for "data/iris.csv". So a run
+/// on other data does not replace it.
+std::string modelFor(const DataSource& data) {
+  const std::filesystem::path path = std::filesystem::path(data.train).lexically_normal();
+  auto name = (path.has_filename() ? path : path.parent_path()).filename();
+  if (data.type == "csv") name = (name.extension() == ".gz" ? name.stem() : name).stem();
+  const auto stem = name.string();
+  const bool plain = !stem.empty() && stem.front() != '-' && stem.front() != '.';
+  return plain ? stem + ".safetensors" : RunTraining().model;
+}
+
 /// What a table says of the data: how many rows have a label, and what the columns are. Logs what is left
 /// out.
 struct DescribedTable {
@@ -171,7 +182,10 @@ RunFile pictureRun(DataSource data) {
 RunFile suggestedRun(DataSource data) {
   require(data.type == "csv" || data.type == "images",
           "a run is suggested for a table or a folder of pictures, not for data of type {}", data.type);
-  return data.type == "csv" ? tableRun(std::move(data)) : pictureRun(std::move(data));
+  auto model = modelFor(data);
+  RunFile run = data.type == "csv" ? tableRun(std::move(data)) : pictureRun(std::move(data));
+  run.training.model = std::move(model);
+  return run;
 }
 
 }  // namespace muster

@@ -61,16 +61,33 @@ std::vector<std::string> linesOf(const std::string& text) {
 
 }  // namespace
 
+TEST_CASE("the model of a suggested run is named after the data, so that another run does not replace it") {
+  const Tables tables;
+  tables.write("a.csv", animals());
+  tables.write("b.csv", animals());
+  CHECK(
+      contains(tables.trained({"a.csv", "--label", "kind"}, {"--epochs", "1"}).out, "saved: a.safetensors"));
+  CHECK(
+      contains(tables.trained({"b.csv", "--label", "kind"}, {"--epochs", "1"}).out, "saved: b.safetensors"));
+}
+
 TEST_CASE("a model that was trained on other data is not replaced without a word") {
   const Tables tables;
   tables.write("a.csv", animals());
   tables.write("b.csv", animals());
-  const std::string note = "note: replaces model.safetensors, which was trained on a.csv;";
-  CHECK_FALSE(
-      contains(tables.trained({"a.csv", "--label", "kind"}, {"--epochs", "1"}).out, "note: replaces"));
-  CHECK_FALSE(
-      contains(tables.trained({"a.csv", "--label", "kind"}, {"--epochs", "1"}).out, "note: replaces"));
-  CHECK(contains(tables.trained({"b.csv", "--label", "kind"}, {"--epochs", "1"}).out, note));
+  const std::vector<std::string> same{"--epochs", "1", "--model", "model.safetensors"};
+  const std::string note = "note: replaces model.safetensors, which was trained on ";
+  CHECK_FALSE(contains(tables.trained({"a.csv", "--label", "kind"}, same).out, "note: replaces"));
+  CHECK_FALSE(contains(tables.trained({"a.csv", "--label", "kind"}, same).out, "note: replaces"));
+  CHECK(contains(tables.trained({"b.csv", "--label", "kind"}, same).out, note + "a.csv;"));
+  const auto digits = [&](const char* type) {
+    return tables.run({"train", "run.json", "--set", fmt::format(R"(data={{"type": "{}"}})", type),
+                       "--examples", "40", "--set", "network=mlp", "--set", "listeners={\"progress\": false}",
+                       "--model", "model.safetensors", "--epochs", "1", "--pin-threads", "false", "--device",
+                       "cpu"});
+  };
+  CHECK(contains(digits("generated").out, note + "b.csv;"));
+  CHECK(contains(digits("mixtures").out, note + "generated;"));
 }
 
 TEST_CASE("a table with words, gaps and dates is predicted by the model file alone") {
@@ -93,7 +110,7 @@ TEST_CASE("a table with words, gaps and dates is predicted by the model file alo
   muster.write("new.csv",
                " found ,size,name,colour\n2012-03-01,,\"A, B\",red\n2013-03-01,2000,C,blue\n,1,D,pink\n");
   const auto predicted = test::succeeded(
-      muster.run({"predict", "model.safetensors", "new.csv", "--keep", "name", "--out", "p.csv"}));
+      muster.run({"predict", "rows.safetensors", "new.csv", "--keep", "name", "--out", "p.csv"}));
   const auto lines = linesOf(muster.read("p.csv"));
   REQUIRE(lines.size() == 4);
   CHECK(lines[0] == "name,prediction,probability,probability of cat,probability of dog");
@@ -107,18 +124,18 @@ TEST_CASE("a table with words, gaps and dates is predicted by the model file alo
     return failed.err;
   };
   muster.write("other.csv", "found,size\n2012-03-01,1\n");
-  CHECK(contains(problem({"predict", "model.safetensors", "other.csv"}),
+  CHECK(contains(problem({"predict", "rows.safetensors", "other.csv"}),
                  "other.csv: lacks the column colour, from which the model learned; it has found, size"));
-  CHECK(contains(problem({"predict", "model.safetensors", "one.PNG"}),
-                 "model.safetensors is a model of a table, and one.PNG is a picture"));
+  CHECK(contains(problem({"predict", "rows.safetensors", "one.PNG"}),
+                 "rows.safetensors is a model of a table, and one.PNG is a picture"));
   std::filesystem::create_directory(muster.directory / "folder");
-  CHECK(contains(problem({"predict", "model.safetensors", "folder"}),
-                 "model.safetensors is a model of a table, and folder is a directory"));
-  CHECK(contains(problem({"predict", "model.safetensors"}),
+  CHECK(contains(problem({"predict", "rows.safetensors", "folder"}),
+                 "rows.safetensors is a model of a table, and folder is a directory"));
+  CHECK(contains(problem({"predict", "rows.safetensors"}),
                  "needs what it shall predict: the file of the rows"));
   CHECK(contains(problem({"predict", "run.json", "new.csv"}), "new rows are predicted by a model file"));
-  CHECK(contains(problem({"predict", "model.safetensors", "new.csv", "--set", "a=b"}), "is for a run file"));
-  CHECK(contains(problem({"predict", "model.safetensors", "new.csv", "--keep", "nmae"}),
+  CHECK(contains(problem({"predict", "rows.safetensors", "new.csv", "--set", "a=b"}), "is for a run file"));
+  CHECK(contains(problem({"predict", "rows.safetensors", "new.csv", "--keep", "nmae"}),
                  "the nearest of its 4 is name"));
 }
 
@@ -191,7 +208,7 @@ TEST_CASE("classes that were renamed, or columns, are refused by name") {
     CHECK(muster
               .run({command, "run.json", "--set", "data.train=others.csv", "--set", "training.devices=cpu",
                     "--set", "training.pinThreads=false", "--set", "training.epochs=1", "--set",
-                    "training.initialModel=model.safetensors", "--set", "training.model=second.safetensors"})
+                    "training.initialModel=rows.safetensors", "--set", "training.model=second.safetensors"})
               .exit == 0);
   std::string renamed = animals();
   for (auto at = renamed.find("cat"); at != renamed.npos; at = renamed.find("cat"))
@@ -201,9 +218,9 @@ TEST_CASE("classes that were renamed, or columns, are refused by name") {
   CHECK(contains(problem("evaluate", {"--on", "train"}), difference));
   CHECK(contains(problem("predict", {"--on", "train"}), difference));
   CHECK(
-      contains(problem("train", {"--set", "training.resume=model.safetensors", "--set", "training.epochs=2"}),
+      contains(problem("train", {"--set", "training.resume=rows.safetensors", "--set", "training.epochs=2"}),
                difference));
-  CHECK(contains(problem("train", {"--set", "training.initialModel=model.safetensors"}), difference));
+  CHECK(contains(problem("train", {"--set", "training.initialModel=rows.safetensors"}), difference));
   std::string moved = animals();
   moved.replace(moved.find("size"), 4, "mass");
   muster.write("rows.csv", moved);
@@ -223,7 +240,7 @@ TEST_CASE("a regression learns in scaled units and predicts in the table's own")
   const auto run =
       test::succeeded(muster.trained({"rows.csv", "--regression"}, {"--set", "data.test=rows.csv"}));
   muster.write("new.csv", "colour,x\nblue,5\nred,2\n");
-  const auto predicted = test::succeeded(muster.run({"predict", "model.safetensors", "new.csv"}));
+  const auto predicted = test::succeeded(muster.run({"predict", "rows.safetensors", "new.csv"}));
   const auto lines = linesOf(predicted.out);
   REQUIRE(lines.size() == 3);
   CHECK(lines[0] == "prediction");

@@ -154,10 +154,11 @@ std::string replacesRemark(const RunFile& run) try {
   const std::filesystem::path model = run.training.model;
   if (model.empty() || fileTypeOf(model) != std::filesystem::file_type::regular) return {};
   const auto saved = runIn(model);
-  if (!saved || (saved->data.train == run.data.train && saved->data.directory == run.data.directory))
-    return {};
+  if (!saved) return {};
   const auto& before = saved->data;
-  const auto& from = before.train.empty() ? before.directory : before.train;
+  const bool sameType = before.type == run.data.type;
+  if (sameType && before.train == run.data.train && before.directory == run.data.directory) return {};
+  const auto& from = !before.train.empty() ? before.train : sameType ? before.directory : before.type;
   return fmt::format("replaces {}, which was trained on {}; training.model names another file",
                      model.string(), from.empty() ? before.type : from);
 } catch (const Error&) {
