@@ -48,9 +48,9 @@ int evaluate(const Call& call) {
       "Tests a trained network on the data of a run file.\n\n"
       "  muster evaluate run.json\n"
       "  muster evaluate run.json run/checkpoint-best.safetensors --on validation     another model\n"
-      "  muster evaluate run.json --json scores.json     all numbers, also of each class\n");
+      "  muster evaluate run.json --json result.json     all numbers, also of each class\n");
   describeTrained(line, options);
-  line.add("json", options.json, "FILE", "write the scores; -: to standard output, instead of the tables");
+  line.add("json", options.json, "FILE", "write all numbers; -: to standard output, instead of the tables");
   if (!readOptions(line, call)) return 0;
   const auto trained = sayErrors(asSets, [&] { return Trained(call, options); });
   DataSetIterator& data = trained.on(options.on);

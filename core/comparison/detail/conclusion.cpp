@@ -91,7 +91,7 @@ std::string verdict(const Verdicts& v, const ComparisonSummary& s) {
         s.baseline, v.unknown() == 0 ? std::string() : "; " + open(v.unknown()));
   if (v.unknown() > 0)
     return fmt::format("Compared with {}, {}: {}", s.baseline, open(v.unknown()), reasonsOf(v));
-  return fmt::format("There is no score to compare with that of {}", s.baseline);
+  return fmt::format("There is no {} to compare with that of {}", s.metric.name, s.baseline);
 }
 
 }  // namespace

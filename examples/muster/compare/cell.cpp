@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "examples/muster/pages.h"
@@ -40,6 +41,10 @@ std::vector<double> scoreOf(Network& network, DataSetIterator& data) try {
   return std::isfinite(score) ? std::vector{score} : std::vector<double>{};
 } catch (const NonFinitePrediction&) {
   return {};
+}
+
+std::string resultName(const Network& network) {
+  return network.task() == Task::Regression ? "test R2" : "test accuracy";
 }
 
 /// Whether there are statistics that `recomputeStatistics` replaces, as of batch normalisation; those that
@@ -78,7 +83,7 @@ std::optional<RunRecord> trainCell(const Cell& cell, const std::function<void(st
   try {
     auto wrapper = muster::detail::makeWrapper(run, devices, {}, *network, watchers.all);
     watching.describe(wrapper.plan(), network->summary());
-    watching.options(muster::detail::hyperParameters(run), {"score"}, cell.arm);
+    watching.options(muster::detail::hyperParameters(run), {resultName(*network)}, cell.arm);
     watching.during([&] { wrapper.fit(data.training(), run.training.epochs, stop); });
     if (stop.stop_requested() && network->epoch() < run.training.epochs) return std::nullopt;
     record = recorder->finish(wrapper);
@@ -86,17 +91,21 @@ std::optional<RunRecord> trainCell(const Cell& cell, const std::function<void(st
     record = recorder->failed(std::current_exception());
   }
   if (!record.failed()) {
-    watching.result("score", record.end().score);
+    watching.result(resultName(*network), record.end().score);
     if (!cell.tuning && hasStatistics(*network)) {
       recomputeStatistics(*network, data.training());
       record.recomputed = scoreOf(*network, tested);
     }
   }
+  auto curves = recorder->curves();
+  if (watchers.stopping && run.listeners.earlyStopping->restoreBest && watchers.stopping->best() &&
+      !record.points.empty())
+    curves["mark/restored"] = {{record.end().iterations, 1}};
   if (!cell.curves.empty())
     program::writeCurves(cell.curves, {.run = fmt::format("{}, seed {}", cell.arm, cell.seed),
                                        .group = cell.arm,
                                        .failed = record.failure,
-                                       .series = recorder->curves()});
+                                       .series = std::move(curves)});
   return record;
 }
 

@@ -150,10 +150,10 @@ std::optional<Options> readOptions(const program::Call& call) {
                    require(error == std::errc() && end == text.data() + text.size() && o.testEvery >= 1,
                            "--test-every must be a whole number and at least 1, got {}", text);
                  });
-  line.add("target", o.target, "NUMBER",
-           "score whose time and samples are compared: an accuracy in percent, as in 97, or R2 (default: the "
-           "highest that "
-           "more than half of the arms reach with every seed)");
+  line.add(
+      "target", o.target, "NUMBER",
+      "accuracy in percent, as in 97, or R2, whose time and samples are compared (default: the highest that "
+      "more than half of the arms reach with every seed)");
   line.addParsed(
       "link", "", "BANDWIDTH,LATENCY",
       "as in 10Gbit,50us: also estimate each arm's time with 2 to 1024 workers that such links connect",

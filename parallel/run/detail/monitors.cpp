@@ -78,7 +78,7 @@ void checkMonitors(const RunFile& run, LoadedData& data, Network& network) {
     const auto of = m.monitor == Monitor::R2    ? Task::Regression
                     : m.monitor == Monitor::Auc ? Task::Labels
                                                 : network.task();
-    require(network.task() == of, "{}: {} is a score of a {}, and this network is for {}; monitor its loss",
+    require(network.task() == of, "{}: {} is measured of a {}, and this network is for {}; monitor its loss",
             who, nameOf(m.monitor), of == Task::Regression ? "regression" : "network with several labels",
             network.task() == Task::Classification ? "classes"
             : network.task() == Task::Regression   ? "numbers"

@@ -55,9 +55,9 @@ void visitTraining(Visitor& v, RunTraining& t) {
 
 template <typename Visitor>
 void visitMonitor(Visitor& v, RunMonitor& m) {
-  v.field("monitor", m.monitor, "the score to look at");
+  v.field("monitor", m.monitor, "the number to look at");
   v.field("mode", m.mode,
-          "whether a larger score is better (max) or a smaller one (min); empty: by the monitor");
+          "whether a larger number is better (max) or a smaller one (min); empty: by the monitor");
 }
 
 template <typename Visitor>
@@ -68,9 +68,9 @@ void visitListeners(Visitor& v, RunListeners& l) {
           "epochs from one test to the next, for the lines, curves and pages; 0: only at the end");
   v.field("testIterations", l.testIterations,
           "also a test after the first merge of every so many iterations; 0: none");
-  v.field(
-      "report", l.report,
-      "directory for report.html: curves, scores, the confusion matrix and the worst mistakes; empty: none");
+  v.field("report", l.report,
+          "directory for report.html: curves, accuracy, the confusion matrix and the worst mistakes; empty: "
+          "none");
   v.field("tensorBoard", l.tensorBoard, "directory for an event file for TensorBoard; empty: none");
   v.field("page", l.page, "serves a page for a browser on this machine");
   v.field("pagePort", l.pagePort, "port of the page; 0: any free one");
@@ -85,10 +85,10 @@ void visitListeners(Visitor& v, RunListeners& l) {
     in.field("everyMinutes", c.everyMinutes, "minutes from one checkpoint to the next; 0: not by time");
     in.field("keepLast", c.keepLast, "checkpoints that are kept; 0: all");
     in.field("keepEveryEpochs", c.keepEveryEpochs, "also keeps that of every so many epochs; 0: none");
-    in.describe("also keeps the best checkpoint, by a score");
+    in.describe("also keeps the best checkpoint, by what it monitors");
     optionalGroup(in, "best", c.best, [](Visitor& best, RunMonitor& m) { visitMonitor(best, m); });
   });
-  v.describe("ends the training when a score no longer improves");
+  v.describe("ends the training when what it monitors no longer improves");
   optionalGroup(v, "earlyStopping", l.earlyStopping, [](Visitor& in, RunEarlyStopping& e) {
     visitMonitor(in, e.monitored);
     in.field("everyEpochs", e.everyEpochs, "epochs from one look to the next");
@@ -99,7 +99,7 @@ void visitListeners(Visitor& v, RunListeners& l) {
     in.field("restoreBest", e.restoreBest, "the trained model is the best one, not the last");
     in.field("bestFile", e.bestFile, "file of the best model; empty: none");
   });
-  v.describe("lowers the learning rate when a score no longer improves");
+  v.describe("lowers the learning rate when what it monitors no longer improves");
   optionalGroup(v, "reduceOnPlateau", l.reduceOnPlateau, [](Visitor& in, RunPlateau& p) {
     visitMonitor(in, p.monitored);
     in.field("factor", p.factor, "of the learning rate, between 0 and 1");
