@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <new>
 #include <system_error>
+#include <utility>
 
 #include "muster/core/base/error.h"
 #include "muster/core/io/atomic_file.h"
@@ -27,6 +28,7 @@ struct Output {
 // Globals, because the C library closes the streams after `main`.
 Output standardOutput{STDOUT_FILENO};
 Output standardError{STDERR_FILENO};
+std::FILE* resultStream = nullptr;  // null: stdout
 
 /// Always reports success, because `fmt::print` throws on an error.
 ssize_t write(void* cookie, const char* data, std::size_t size) {
@@ -62,9 +64,14 @@ void guardStandardStreams() {
   stderr = streamTo(standardError, _IONBF);
 }
 
+void keepStandardOutputForResult() {
+  std::fflush(stdout);
+  resultStream = std::exchange(stdout, streamTo(standardError, _IOLBF));
+}
+
 void printResult(std::string_view text) {
   if (standardOutput.closed) throw muster::Error("standard output could not be written: it is closed");
-  fmt::print("{}", text);
+  fmt::print(resultStream != nullptr ? resultStream : stdout, "{}", text);
 }
 
 bool isStandardOutput(const std::filesystem::path& path) {
@@ -82,6 +89,7 @@ bool writeResult(const std::filesystem::path& path, std::string_view text) {
 
 std::string lostOutput() {
   std::fflush(stdout);
+  if (resultStream != nullptr) std::fflush(resultStream);
   const int error = standardOutput.error;
   return error == 0 ? "" : std::generic_category().message(error);
 }

@@ -15,7 +15,11 @@ namespace program {
 ///   dropped, and the training continues without an exception.
 void guardStandardStreams();
 
-/// Prints the result of a command that writes nothing else.
+/// From now on only `printResult` and `writeResult` write to standard output; all that is printed to `stdout`
+/// goes to standard error. For a command whose result goes to standard output, beside lines for people.
+void keepStandardOutputForResult();
+
+/// Prints the result of a command.
 /// @throws muster::Error if standard output was closed when the program began.
 void printResult(std::string_view text);
 

@@ -8,6 +8,7 @@
 #include "examples/muster/options.h"
 #include "examples/muster/program.h"
 #include "examples/muster/run_paths.h"
+#include "examples/muster/standard_streams.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
@@ -46,7 +47,7 @@ struct Options : TrainingOptions {
 /// Checks paths before the data are read.
 void checkPaths(const Options& options, const RunFile& run, const std::filesystem::path& resumed) {
   auto paths = pathsOf(options.runFile, run, resumed);
-  paths.writes("--json", options.json);
+  paths.writesResult("--json", options.json);
   paths.check();
 }
 
@@ -104,14 +105,16 @@ void conclude(RunSession& session, const RunScores& scores, const Options& optio
     if (const auto remark = guessRemark(*scores.validation); !remark.empty()) logWarning("{}", remark);
   }
   if (scores.test) print("test", *scores.test, false);
-  fmt::print("{}saved: {}; {}\n", costLine(session), run.training.model,
+  const auto restored = session.restoredEpoch();
+  fmt::print("{}saved: {}{}; {}\n", costLine(session), run.training.model,
+             restored ? fmt::format(", as it was after epoch {}", *restored) : "",
              session.interrupted()
                  ? session.interruption() + ", and --resume continues from there"
                  : detail::checkSaved(session.network(), run.training.model, session.data()));
   if (!run.listeners.report.empty()) fmt::print("report: {}\n", writeReport(session, scores));
   if (options.json.empty()) return;
-  writeResults(options.json, session, scores, seconds);
-  if (!options.quiet) fmt::print("json: {}\n", options.json.string());
+  if (writeResult(options.json, resultsText(session, scores, seconds)) && !options.quiet)
+    fmt::print("json: {}\n", options.json.string());
 }
 
 int trainRun(const RunFile& run, Options options) {
@@ -160,11 +163,13 @@ int train(const Call& call) {
   CommandLine line(kIntroduction);
   describeTraining(line, options);
   line.group("Output");
-  line.add("json", options.json, "FILE", "write the run and its results");
+  line.add("json", options.json, "FILE",
+           "write the run and its results; -: to standard output, and all else to standard error");
   line.flag("watch", options.watch, "draw a row for each worker and the curve of the score in the terminal");
   line.flag("quiet", options.quiet, "print the result only");
   if (!readOptions(line, call)) return 0;
   if (options.quiet) line.refuse({"watch"}, "shows what --quiet leaves out");
+  if (isStandardOutput(options.json)) keepStandardOutputForResult();
   const RunFile run = readTraining(line, call, options);
   options.runFile = call.file;
   return sayErrors(asOptions, [&] {

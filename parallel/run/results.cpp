@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include "muster/core/base/plural.h"
 #include "muster/core/io/atomic_file.h"
@@ -63,6 +62,7 @@ void putWorker(JsonWriter& json, const PerformanceReport& report, const WorkerTi
 void putSpeed(JsonWriter& json, const PerformanceReport& report) {
   const auto shares = report.shares();
   json.put("samplesPerSecond", report.samplesPerSecond());
+  json.put("computeShare", shares.computing);
   json.put("mergeShare", shares.merging);
   json.put("dataWaitShare", shares.waitingForData);
   json.put("barrierWaitShare", shares.waitingForWorkers);
@@ -75,18 +75,15 @@ void putSpeed(JsonWriter& json, const PerformanceReport& report) {
 
 std::string costLine(const RunSession& session) {
   const auto& report = session.performance();
-  const auto& record = *detail::SessionParts::of(session)
-                            .watchers.record;  // has all epochs, also after the best one was restored
-  const auto finished = record.firstEpoch() == 0 ? 0 : record.firstEpoch() - 1 + std::ssize(record.scores());
-  const auto epochs = plural(std::max<std::int64_t>(finished - session.epochsBefore(), 0), "epoch");
+  const auto epochs =
+      plural(std::max<std::int64_t>(session.epochsFinished() - session.epochsBefore(), 0), "epoch");
   if (report.seconds == 0) return "";
   return fmt::format("training: {} {:.1f} s, {}\n",
                      session.interrupted() ? fmt::format("interrupted after {},", epochs) : epochs + " in",
                      report.seconds, report.line());
 }
 
-void writeResults(const std::filesystem::path& path, const RunSession& session, const RunScores& scores,
-                  double secondsInAll) {
+std::string resultsText(const RunSession& session, const RunScores& scores, double secondsInAll) {
   const auto& data = session.data();
   const auto& watchers = detail::SessionParts::of(session).watchers;
   JsonWriter json;
@@ -94,11 +91,13 @@ void writeResults(const std::filesystem::path& path, const RunSession& session, 
   json.group("configuration", [&](JsonWriter& in) { session.run().write(in); });
   json.put("dataFrom", std::string_view(data.origin));
   json.put("trainingExamples", data.train->examples().value_or(0));
+  json.put("validationExamples", data.validation ? data.validation->examples().value_or(0) : 0);
   json.put("testExamples", data.test ? data.test->examples().value_or(0) : 0);
   json.put("plan", std::string_view(session.wrapper().plan()));
   json.put("resumedFrom", session.prepared().resumed.file.string());
   json.put("interrupted", session.interrupted());
-  json.put("epochsFinished", session.network().epoch());
+  json.put("epochsFinished", session.epochsFinished());
+  if (const auto epoch = session.restoredEpoch()) json.put("restoredEpoch", *epoch);
   if (watchers.stopping) {
     json.put("stopped", std::string_view(watchers.stopping->reason()));
     if (const auto& best = watchers.stopping->best()) json.put("bestValue", best->value);
@@ -112,7 +111,12 @@ void writeResults(const std::filesystem::path& path, const RunSession& session, 
   json.put("mergedBytes", watchers.merged->bytes);
   if (const auto link = session.prepared().nodes.link()) json.put("bytesSent", link->bytesSent());
   json.put("peakMemoryBytes", peakMemoryBytes());
-  writeFileAtomically(path, json.text());
+  return json.text();
+}
+
+void writeResults(const std::filesystem::path& path, const RunSession& session, const RunScores& scores,
+                  double secondsInAll) {
+  writeFileAtomically(path, resultsText(session, scores, secondsInAll));
 }
 
 }  // namespace muster

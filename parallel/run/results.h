@@ -10,8 +10,10 @@ namespace muster {
 /// The cost of a session's training in a line that ends with a newline; "" if nothing was trained.
 std::string costLine(const RunSession& session);
 
-/// Writes the run and its results as JSON: RunFile::read reads it as the run again.
-/// @param secondsInAll  of the whole program.  @throws FileError; then the file is unchanged.
+/// The run and its results as JSON, which RunFile::parse reads as the run again.
+/// @param secondsInAll  of the whole program.
+std::string resultsText(const RunSession& session, const RunScores& scores, double secondsInAll);
+/// Writes this text. @throws FileError; then the file is unchanged.
 void writeResults(const std::filesystem::path& path, const RunSession& session, const RunScores& scores,
                   double secondsInAll);
 

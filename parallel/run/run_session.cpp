@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "muster/core/base/log.h"
@@ -14,8 +15,13 @@
 #include "muster/parallel/run/detail/session_parts.h"
 
 namespace muster {
-
 namespace {
+
+/// The score that a training is judged by, as in "test accuracy".
+std::string resultName(const Network& network, const LoadedData& data) {
+  return fmt::format("{} {}", data.test ? "test" : "validation",
+                     network.task() == Task::Regression ? "R2" : "accuracy");
+}
 
 std::unique_ptr<detail::SessionParts> partsOf(PreparedRun& prepared, const SessionOptions& options) {
   const bool overNodes = prepared.overNodes();
@@ -40,8 +46,7 @@ RunSession::RunSession(PreparedRun prepared, const SessionOptions& options)
       wrapper_(detail::makeWrapper(run(), prepared_.devices, prepared_.nodes, network(), parts_->watchers.all,
                                    prepared_.nodeCount)) {
   parts_->watching.describe(wrapper_.plan(), network().summary());
-  parts_->watching.options(detail::hyperParameters(run()),
-                           {network().task() == Task::Regression ? "r2" : "accuracy"});
+  parts_->watching.options(detail::hyperParameters(run()), {resultName(network(), data())});
 }
 
 RunSession::RunSession(RunFile run, Listeners listeners)
@@ -76,9 +81,7 @@ void RunSession::save(bool failed) {
   const auto& watchers = parts_->watchers;
   watchers.diverged->requireNone(network());
   // If early stopping restored the best state, the training state does not belong to the model.
-  const bool restored =
-      watchers.stopping && run().listeners.earlyStopping->restoreBest && watchers.stopping->best();
-  if (!restored && watchers.last->state) network().trainingState() = *watchers.last->state;
+  if (!restoredEpoch() && watchers.last->state) network().trainingState() = *watchers.last->state;
   detail::writeHereOrElsewhere(run().training.model, [&](const std::filesystem::path& path) {
     saveModel(network(), path, detail::notesOf(run()));
   });
@@ -94,11 +97,20 @@ RunScores RunSession::evaluate() {
   if ((prepared_.nodes.elastic() && !first) || (interrupted_ && untrained())) return scores;
   if (data().validation) scores.validation = wrapper_.evaluateTask(*data().validation);
   if (data().test) scores.test = wrapper_.evaluateTask(*data().test);
-  if (scores.test && first) {
-    const auto [score, value] = scores.test->mainScore();
-    parts_->watching.result(score, value);
-  }
+  if (first && (scores.test || scores.validation))
+    parts_->watching.result(resultName(network(), data()), scores.judged().mainScore().second);
   return scores;
+}
+
+std::int64_t RunSession::epochsFinished() const {
+  const auto& record = *parts_->watchers.record;  // its epochs are not taken back
+  return record.firstEpoch() == 0 ? network().epoch() : record.firstEpoch() - 1 + std::ssize(record.scores());
+}
+
+std::optional<std::int64_t> RunSession::restoredEpoch() const {
+  const auto* const stopping = earlyStopping();
+  if (stopping == nullptr || !run().listeners.earlyStopping->restoreBest || !stopping->best()) return {};
+  return stopping->best()->epoch;
 }
 
 const PerformanceReport& RunSession::performance() const {

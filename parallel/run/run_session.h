@@ -87,6 +87,11 @@ class RunSession {
   bool saved() const { return saved_; }
   bool interrupted() const { return interrupted_; }            ///< on any node
   std::int64_t epochsBefore() const { return epochsBefore_; }  ///< of the file that it resumes
+  /// Epochs that the training has finished, also those after the epoch that early stopping has restored.
+  std::int64_t epochsFinished() const;
+  /// The epoch after which the model had the state that early stopping has restored, from 1; empty if it has
+  /// not.
+  std::optional<std::int64_t> restoredEpoch() const;
   /// For example "interrupted, with 2 of 5 epochs finished"; "" if it was not.
   std::string interruption() const;
 

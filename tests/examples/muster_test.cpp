@@ -492,6 +492,28 @@ TEST_CASE("--watch draws in a terminal, removes its drawing at the end, and writ
   CHECK(contains(muster.small("train", {"--watch", "--quiet"}).err, "--watch shows what --quiet leaves out"));
 }
 
+TEST_CASE("an error is in lines of the terminal's width, without breaking words, and elsewhere in one") {
+  const Muster muster;
+  const std::vector<std::string> arguments{"train", "run.json", "--set", "training.strategy.name=averagin"};
+  const auto plain = muster.run(arguments);
+  CHECK(std::ranges::count(plain.err, '\n') == 1);
+  REQUIRE(plain.err.size() > 100);
+  test::PseudoTerminal terminal(60, 24);
+  auto launch = muster.launch(arguments);
+  launch.terminal = terminal.name();
+  CHECK(test::runProgram(MUSTER_PROGRAM, launch).exit == 2);
+  const auto text = terminal.take();
+  std::string joined;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    REQUIRE(line.ends_with('\r'));  // the terminal's
+    line.pop_back();
+    CHECK(line.size() <= 60);
+    joined += joined.empty() ? line : line.substr(1);  // indented by two, one of them the space between words
+  }
+  CHECK(joined + "\n" == plain.err);
+}
+
 TEST_CASE("--version prints the version, with its libraries and the optional modules left out") {
   const auto text = Muster().run({"--version"}).out;
   CHECK(text.starts_with("muster 0."));
@@ -708,7 +730,7 @@ TEST_CASE("a folder of photographs of several sizes is learned; its model file a
                  "class 0 is light in photos, and dark in the model"));
   test::succeeded(
       muster.run({"train", "run.json", "--set", "training.epochs=1", "--set", "training.devices=cpu", "--set",
-                  "training.pinThreads=false", "--set", "training.initialModel=model.safetensors", "--set",
+                  "training.pinThreads=false", "--set", "training.initialModel=photos.safetensors", "--set",
                   "training.model=second.safetensors"}));
   CHECK(muster.run({"predict", "second.safetensors", "new/night.png"})
             .out.starts_with("file,prediction,probability,probability of light,probability of night\n"));
@@ -716,18 +738,18 @@ TEST_CASE("a folder of photographs of several sizes is learned; its model file a
   std::filesystem::remove(muster.directory / "run.json");
 
   const std::string header = "file,prediction,probability,probability of dark,probability of light\n";
-  const auto one = muster.run({"predict", "model.safetensors", "new/night.png"});
+  const auto one = muster.run({"predict", "photos.safetensors", "new/night.png"});
   CAPTURE(one.err);
   CHECK(one.out.starts_with(header + "night.png,dark,0."));
-  const auto all = test::succeeded(muster.run({"predict", "model.safetensors", "new", "--out", "all.csv"}));
+  const auto all = test::succeeded(muster.run({"predict", "photos.safetensors", "new", "--out", "all.csv"}));
   const auto text = muster.read("all.csv");
   CHECK(text.starts_with(header + "deep/snow.png,light,0."));
   CHECK(contains(text, "\nnight.png,dark,0."));
-  CHECK(muster.run({"predict", "model.safetensors", "--out", "-", "new"}).out == text);
+  CHECK(muster.run({"predict", "photos.safetensors", "--out", "-", "new"}).out == text);
   CHECK(all.err.empty());
   muster.write("new/deep/half.png", muster.read("new/deep/snow.png").substr(0, 40));
   muster.write("new/a.webp", "x");
-  const auto most = muster.run({"predict", "model.safetensors", "new"});
+  const auto most = muster.run({"predict", "photos.safetensors", "new"});
   CHECK(most.exit == 1);
   CHECK(most.out == text);
   CHECK(contains(most.err, "new: 3 pictures read, and left out 1 .webp"));
@@ -736,19 +758,19 @@ TEST_CASE("a folder of photographs of several sizes is learned; its model file a
   std::filesystem::remove(muster.directory / "new/deep/half.png");
   std::filesystem::remove(muster.directory / "new/a.webp");
 
-  CHECK(
-      contains(muster.problem({"predict", "model.safetensors"}), "a picture or a folder of pictures, as in"));
-  CHECK(contains(muster.problem({"predict", "model.safetensors", "new", "--keep", "id"}),
+  CHECK(contains(muster.problem({"predict", "photos.safetensors"}),
+                 "a picture or a folder of pictures, as in"));
+  CHECK(contains(muster.problem({"predict", "photos.safetensors", "new", "--keep", "id"}),
                  "--keep is for a table, and this model predicts pictures"));
-  CHECK(contains(muster.problem({"predict", "model.safetensors", "new", "--out", "new/night.png"}),
+  CHECK(contains(muster.problem({"predict", "photos.safetensors", "new", "--out", "new/night.png"}),
                  "a picture in the directory of the pictures, new"));
   muster.write("rows.csv", "a,b\n1,2\n");
-  CHECK(contains(muster.problem({"predict", "model.safetensors", "rows.csv"}),
-                 "model.safetensors is a model of pictures, and rows.csv is a table"));
-  CHECK(contains(muster.problem({"predict", "model.safetensors", "model.safetensors"}, 1),
+  CHECK(contains(muster.problem({"predict", "photos.safetensors", "rows.csv"}),
+                 "photos.safetensors is a model of pictures, and rows.csv is a table"));
+  CHECK(contains(muster.problem({"predict", "photos.safetensors", "photos.safetensors"}, 1),
                  "is neither a PNG nor a JPEG file"));
   muster.write("empty.jpg", "");
-  CHECK(contains(muster.problem({"predict", "model.safetensors", "empty.jpg"}, 1),
+  CHECK(contains(muster.problem({"predict", "photos.safetensors", "empty.jpg"}, 1),
                  "empty.jpg: is empty, and no picture"));
 }
 
@@ -782,7 +804,7 @@ TEST_CASE("muster example writes a run file for a newcomer's data, and mistakes 
                  "images, 2 examples to train with (1 batch of 2)"));
 
   CHECK(contains(muster.problem({"train", "rows.csv"}), "muster example rows.csv prints one for it"));
-  CHECK(contains(muster.problem({"evaluate", "model.safetensors"}), "is a model file; give the run file"));
+  CHECK(contains(muster.problem({"evaluate", "rows.safetensors"}), "is a model file; give the run file"));
   CHECK(contains(muster.problem({"train", "own.json", "--layers", "2"}), "as in --set training.workers=4"));
   CHECK(contains(
       muster.problem({"evaluate", "own.json"}),
@@ -790,7 +812,7 @@ TEST_CASE("muster example writes a run file for a newcomer's data, and mistakes 
       "takes the examples that it was trained with"));
   CHECK(contains(muster.problem({"evaluate", "own.json", "--set", "data.validationExamples=0"}),
                  "data.test is empty); --on train takes"));
-  CHECK(muster.run({"evaluate", "own.json", "model.safetensors", "--on", "train"}).out == evaluated.out);
+  CHECK(muster.run({"evaluate", "own.json", "rows.safetensors", "--on", "train"}).out == evaluated.out);
   // A model with another network than the run file's.
   REQUIRE(muster
               .run({"train", "own.json", "--set", "network=mlp", "--model", "other.safetensors", "--epochs",
@@ -801,9 +823,8 @@ TEST_CASE("muster example writes a run file for a newcomer's data, and mistakes 
   CHECK(contains(other.out, "\n     0 cat         17 "));
   CHECK(contains(muster.problem({"evaluate", "own.json", "rows.csv"}),
                  "unexpected argument rows.csv: after a run file"));
-  CHECK(
-      contains(muster.problem({"evaluate", "own.json", "model.safetensors", "--model", "model.safetensors"}),
-               "--model and model.safetensors are two models"));
+  CHECK(contains(muster.problem({"evaluate", "own.json", "rows.safetensors", "--model", "rows.safetensors"}),
+                 "--model and rows.safetensors are two models"));
   const auto misfit =
       muster.problem({"example", "rows.csv", "--separator", ";", "--label", "kind", "--network", "convnet"});
   CHECK_MESSAGE(
@@ -1017,7 +1038,9 @@ TEST_CASE("results go to standard output where - or /dev/stdout is the file, and
     CHECK(test::errorOf(muster.run({"convert", "model.safetensors", "--to", "model", "--out", out}))
               .starts_with("muster: --out: " + std::string(out) +
                            " is standard output; give the name of a file"));
-    CHECK(muster.run({"train", "run.json", "--json", out}).err.starts_with("muster: --json: "));
+    const auto result = test::succeeded(muster.run({"train", "run.json", "--json", out}));
+    CHECK(json::parse(result.out).at("epochsFinished") == 40);
+    CHECK(contains(result.err, "saved: model.safetensors"));
     CHECK(muster.run({"train", "run.json", "--set", "training.model=" + std::string(out)})
               .err.starts_with("muster: training.model: "));
   }

@@ -6,8 +6,11 @@
 
 #include <boost/json.hpp>
 #include <cmath>
+#include <set>
+#include <sstream>
 
 #include "muster/core/io/json_value.h"
+#include "muster/parallel/run/suggested_run.h"
 #include "tests/support/temporary_directory.h"
 
 namespace muster {
@@ -61,6 +64,82 @@ TEST_CASE("results count the examples, epochs and merges of a training, and have
   CHECK(workers[1].at("batches") == 18);
   CHECK(workers[0].at("device") == "cpu");
   CHECK(costLine(session).starts_with("training: 3 epochs in "));
+}
+
+TEST_CASE("results say of which epoch a restored model is") {
+  const test::TemporaryDirectory directory;
+  auto run = mixturesIn(directory);
+  run.data.validationExamples = 40;
+  run.training.epochs = 6;
+  // No epoch is better than the first by so much, so it stops after the third; the best one is restored.
+  run.listeners.earlyStopping = RunEarlyStopping{
+      .monitored = {.monitor = Monitor::Loss, .mode = "min"}, .patience = 2, .minImprovement = 1000};
+  RunSession session(run);
+  session.train();
+  const auto results = resultsOf(session, session.evaluate(), directory);
+  CHECK(results.at("epochsFinished") == 3);
+  CHECK(results.at("scoreByEpoch").as_array().size() == 3);
+  CHECK(results.at("restoredEpoch") == session.network().epoch());
+  CHECK(results.at("restoredEpoch") == session.earlyStopping()->best()->epoch);
+  CHECK(costLine(session).starts_with("training: 3 epochs in "));
+}
+
+/// The names in the table of examples/docs/results.md that lists the fields of results, also in its texts.
+std::set<std::string> namesInPage(bool firstColumn) {
+  const auto page = test::readFile(MUSTER_RESULTS_PAGE);
+  auto at = page.find("\n| `program` |");
+  REQUIRE(at != std::string::npos);
+  std::istringstream lines(page.substr(at + 1, page.find("\n\n", at) - at));
+  std::set<std::string> names;
+  for (std::string line; std::getline(lines, line);) {
+    if (firstColumn) line = line.substr(0, line.find(" |", 1));
+    for (auto open = line.find('`'); open != std::string::npos; open = line.find('`', open)) {
+      const auto close = line.find('`', open + 1);
+      names.insert(line.substr(open + 1, close - open - 1));
+      open = close + 1;
+    }
+  }
+  return names;
+}
+
+TEST_CASE("the page of results lists the fields that results have") {
+  const test::TemporaryDirectory directory;
+  std::string table = "x,kind,size\n";
+  for (int i = 0; i < 60; ++i) table += fmt::format("{},{},{}\n", i % 7, i % 3 == 0 ? "a" : "b", 0.5 * i * i);
+  test::writeFile(directory / "rows.csv", table);
+  std::set<std::string> written, inside;
+  for (const bool tested : {false, true})
+    for (const bool regression : {false, true}) {
+      auto run = suggestedRun({.type = "csv",
+                               .train = (directory / "rows.csv").string(),
+                               .label = regression ? "size" : "kind",
+                               .regression = regression});
+      if (tested) {
+        run.data.test = run.data.train;
+        run.data.validationExamples = 0;
+        run.listeners.earlyStopping.reset();
+      }
+      run.training.model = (directory / "m.safetensors").string();
+      run.training.devices = "cpu";
+      run.training.epochs = 2;
+      run.listeners.testEvery = 1;
+      run.listeners.progress = false;
+      RunSession session(RunFile::parse(run.toJson()));
+      session.train();
+      const auto results = resultsOf(session, session.evaluate(), directory);
+      for (const auto& [name, value] : results.as_object()) {
+        written.insert(name);
+        const bool list =
+            value.is_array() && !value.as_array().empty() && value.as_array().front().is_object();
+        if (list)
+          for (const auto& field : value.as_array().front().as_object()) inside.insert(field.key());
+      }
+    }
+  const auto listed = namesInPage(/*firstColumn=*/true), named = namesInPage(/*firstColumn=*/false);
+  for (const auto& name : written) CHECK_MESSAGE(listed.contains(name), name);
+  for (const auto& name : inside) CHECK_MESSAGE(named.contains(name), name);
+  for (const auto& name : listed)  // but those of several processes and of several sigmoid outputs
+    if (name != "bytesSent" && !name.ends_with("Auc")) CHECK_MESSAGE(written.contains(name), name);
 }
 
 TEST_CASE("results of numbers to predict have the errors of these") {
