@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "muster/core/base/owner_process.h"
-#include "muster/core/data/read_ahead.h"
+#include "muster/core/data/detail/read_ahead.h"
 
 namespace muster {
 
@@ -57,7 +57,7 @@ class PrefetchingIterator::Reader {
       std::swap(front_->batch->masks, batch.masks);
       std::swap(front_->batch->parts, batch.parts);
       recycle();
-      if (const auto share = guess_.take(taken_); share && epoch_) thread_.setShare(*share);
+      if (const auto share = guess_.note(taken_); share && epoch_) thread_.setShare(*share);
       ++taken_;
       return true;
     }
@@ -167,7 +167,7 @@ class PrefetchingIterator::Reader {
   std::exception_ptr error_;                         // of the pass that has ended
   std::optional<std::int64_t> epoch_;                // begun by the last `reset`
   std::int64_t taken_ = 0;                           // batches that were taken or skipped since then
-  BatchShareGuess guess_;
+  detail::BatchShareGuess guess_;
   detail::ReadAhead thread_;
 };
 

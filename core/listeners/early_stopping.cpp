@@ -8,8 +8,8 @@
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/io/output_path.h"
-#include "muster/core/listeners/best_value_note.h"
-#include "muster/core/listeners/stopping_record.h"
+#include "muster/core/listeners/detail/best_value_note.h"
+#include "muster/core/listeners/detail/stopping_record.h"
 
 namespace muster {
 namespace {
@@ -76,7 +76,7 @@ void EarlyStopping::onFitStart(const FitEvent& event) {
   start_ = now();
   fileValue_.reset();
   kept_ = {};
-  numbers_ = detail::StoppingRecord::numbers();
+  numbers_ = detail::StoppingRecord::emptyNumbers();
   Model& model = event.trainer.model();
   monitored_.requireFits("early stopping", model);
   const bool resumed = !model.trainingState().empty();

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "muster/core/io/model_file.h"
-#include "muster/core/listeners/best_state.h"
+#include "muster/core/listeners/detail/best_state.h"
 #include "muster/core/listeners/line_sink.h"
 #include "muster/core/listeners/model_writer.h"
 #include "muster/core/listeners/monitored.h"

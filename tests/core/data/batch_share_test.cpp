@@ -1,16 +1,16 @@
-#include "muster/core/data/batch_share.h"
+#include "muster/core/data/detail/batch_share.h"
 
 #include <doctest/doctest.h>
 
 #include <vector>
 
-namespace muster {
+namespace muster::detail {
 namespace {
 
 /// The share that is told after the last of these batches was taken.
 std::optional<BatchShare> told(BatchShareGuess& guess, const std::vector<std::int64_t>& batches) {
   std::optional<BatchShare> share;
-  for (const std::int64_t batch : batches) share = guess.take(batch);
+  for (const std::int64_t batch : batches) share = guess.note(batch);
   return share;
 }
 
@@ -67,4 +67,4 @@ TEST_CASE("a share has the batches of its phase") {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::detail

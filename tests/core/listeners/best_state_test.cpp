@@ -1,7 +1,8 @@
-#include "muster/core/listeners/best_state.h"
+#include "muster/core/listeners/detail/best_state.h"
 
 #include <doctest/doctest.h>
 
+#include "tests/support/allocations.h"
 #include "tests/support/one_block_model.h"
 
 namespace muster {
@@ -86,6 +87,50 @@ TEST_CASE("copies in the listener state are read again, and not if one is missin
   putValues(model.listenerState(), "best: block parameters", Tensor::zeros({3}));
   CHECK_FALSE(none.read(model, "best: "));
   CHECK_FALSE(none.whole());
+}
+
+TEST_CASE("after a copy that failed, at any allocation, the next one is whole and in other memory") {
+  bool any = true;
+  for (long nth = 0; any; ++nth) {
+    CAPTURE(nth);
+    OneBlockModel model;
+    model.strategyState().push_back({"momentum", number(7)});
+    model.state();
+    parameter(model) = 3;
+    BestState best;
+    bool failed = false;
+    {
+      const test::FailingAllocations shortage(nth);
+      try {
+        best.take(model);
+      } catch (const std::exception&) {
+        failed = true;
+      }
+      any = shortage.any();
+    }
+    CHECK(best.whole() == !failed);
+    CHECK(best.take(model) == failed);
+    parameter(model) = 4;
+    best.giveBack(model);
+    CHECK(parameter(model) == 3);
+    CHECK(model.strategyState().size() == 1);
+  }
+}
+
+TEST_CASE("a state that is read again replaces the one before, with its score") {
+  OneBlockModel model;
+  model.strategyState().push_back({"momentum", number(7)});
+  BestState best;
+  best.take(model);
+  best.putInto(model.listenerState(), "best: ");
+  BestState read;
+  read.setScore(0.5);
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE(read.read(model, "best: "));
+    CHECK(read.score() == 0.5);
+    read.giveBack(model);
+    CHECK(model.strategyState().size() == 1);
+  }
 }
 
 }  // namespace

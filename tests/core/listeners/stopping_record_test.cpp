@@ -1,4 +1,4 @@
-#include "muster/core/listeners/stopping_record.h"
+#include "muster/core/listeners/detail/stopping_record.h"
 
 #include <doctest/doctest.h>
 
@@ -22,7 +22,7 @@ std::string refusal(const std::array<double, 6>& numbers) {
 }
 
 TEST_CASE("a record is read as it was written") {
-  Tensor numbers = StoppingRecord::numbers();
+  Tensor numbers = StoppingRecord::emptyNumbers();
   const StoppingRecord written{
       .bestEpoch = 7, .bestValue = -0.5, .bestScore = 2, .improvedEpoch = 5, .improvedValue = 0.25};
   written.write(numbers);
@@ -34,7 +34,7 @@ TEST_CASE("a record is read as it was written") {
   CHECK(read.improvedEpoch == 5);
   CHECK(read.improvedValue == 0.25);
   CHECK(read.seconds == 12.5);
-  CHECK(StoppingRecord::read(StoppingRecord::numbers(), "field", 0).bestEpoch == 0);
+  CHECK(StoppingRecord::read(StoppingRecord::emptyNumbers(), "field", 0).bestEpoch == 0);
 }
 
 TEST_CASE("impossible numbers are refused, each by its name") {

@@ -1,4 +1,4 @@
-#include "muster/core/listeners/stopping_record.h"
+#include "muster/core/listeners/detail/stopping_record.h"
 
 #include <cmath>
 
@@ -11,7 +11,7 @@ constexpr double kMostSeconds = 1e9;
 
 }  // namespace
 
-Tensor StoppingRecord::numbers() {
+Tensor StoppingRecord::emptyNumbers() {
   return Tensor::zeros({kNumbers}, DType::Float64);
 }
 

@@ -1,4 +1,4 @@
-#include "muster/core/data/read_ahead.h"
+#include "muster/core/data/detail/read_ahead.h"
 
 #include <utility>
 

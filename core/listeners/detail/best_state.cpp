@@ -1,6 +1,7 @@
-#include "muster/core/listeners/best_state.h"
+#include "muster/core/listeners/detail/best_state.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace muster::detail {
 namespace {
@@ -32,17 +33,20 @@ bool copyValues(const std::vector<NamedValues>& from, std::vector<NamedValues>& 
 }  // namespace
 
 bool BestState::take(Model& model) {
-  whole_ = false;
+  bool moved = !std::exchange(whole_, false);
   model.context().synchronize();
-  bool moved = copies_.empty();
-  if (moved) {
+  if (copies_.empty()) {
+    std::vector<Tensor> state;
+    std::vector<NamedValues> copies;
     for (const auto* block : model.state()) {
       if (block->kind == BlockKind::Gradients) continue;
-      state_.push_back(block->values);
-      copies_.push_back({block->name, {}});
+      state.push_back(block->values);
+      copies.push_back({block->name, {}});
     }
-    const auto copied = copyTo(state_, Device::cpu());
-    for (std::size_t b = 0; b < state_.size(); ++b) copies_[b].values = copied[b];
+    const auto copied = copyTo(state, Device::cpu());
+    for (std::size_t b = 0; b < state.size(); ++b) copies[b].values = copied[b];
+    state_.swap(state);
+    copies_.swap(copies);
   } else {
     for (std::size_t b = 0; b < state_.size(); ++b) copy(state_[b], copies_[b].values);
   }
@@ -77,6 +81,8 @@ void BestState::putInto(TrainingState& state, const std::string& prefix) const {
 }
 
 bool BestState::read(Model& model, const std::string& prefix) {
+  BestState read;
+  read.score_ = score_;
   const auto& all = model.listenerState();
   for (const auto* block : model.state()) {
     if (block->kind == BlockKind::Gradients) continue;
@@ -86,14 +92,15 @@ bool BestState::read(Model& model, const std::string& prefix) {
       *this = {};
       return false;
     }
-    state_.push_back(block->values);
-    copies_.push_back({block->name, onCpu(*saved)});
+    read.state_.push_back(block->values);
+    read.copies_.push_back({block->name, onCpu(*saved)});
   }
   const std::string ofStrategy = fmt::format("{}{}", prefix, kStrategy);
   for (const auto& [name, values] : all)
     if (name.starts_with(ofStrategy))
-      strategyState_.push_back({name.substr(ofStrategy.size()), onCpu(values)});
-  whole_ = true;
+      read.strategyState_.push_back({name.substr(ofStrategy.size()), onCpu(values)});
+  read.whole_ = true;
+  *this = std::move(read);
   return true;
 }
 

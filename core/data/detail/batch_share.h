@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <optional>
 
-namespace muster {
+namespace muster::detail {
 
-/// The batches of an epoch that a reader takes, if these have equal distances, as over N nodes: batch b if b
-/// mod `period` is `phase`. A value; by default all.
+/// The batches of an epoch that a reader takes, at equal distances, as over N nodes: it takes batch b if b
+/// mod `period` is `phase`. A value; by default a reader takes all batches.
 struct BatchShare {
   std::int32_t period = 1, phase = 0;
 
@@ -23,8 +23,8 @@ class BatchShareGuess {
   void begin();
   /// The guess was wrong: no other in this epoch.
   void giveUp() { learns_ = false; }
-  /// Batch number `batch` was taken. @return the share, if it can be told.
-  std::optional<BatchShare> take(std::int64_t batch);
+  /// Notes that batch number `batch` was taken. @return the share, if it can be told.
+  std::optional<BatchShare> note(std::int64_t batch);
 
  private:
   bool learns_ = true;
@@ -32,4 +32,4 @@ class BatchShareGuess {
   std::int64_t distance_ = 0;             // between it and the one before
 };
 
-}  // namespace muster
+}  // namespace muster::detail

@@ -1,15 +1,15 @@
-#include "muster/core/data/batch_share.h"
+#include "muster/core/data/detail/batch_share.h"
 
 #include <utility>
 
-namespace muster {
+namespace muster::detail {
 
 void BatchShareGuess::begin() {
   learns_ = true;
   previous_.reset();
 }
 
-std::optional<BatchShare> BatchShareGuess::take(std::int64_t batch) {
+std::optional<BatchShare> BatchShareGuess::note(std::int64_t batch) {
   const std::int64_t distance = previous_ ? batch - *previous_ : 0;
   previous_ = batch;
   const bool again = std::exchange(distance_, distance) == distance;
@@ -18,4 +18,4 @@ std::optional<BatchShare> BatchShareGuess::take(std::int64_t batch) {
   return BatchShare{period, static_cast<std::int32_t>(batch % distance)};
 }
 
-}  // namespace muster
+}  // namespace muster::detail

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "muster/core/base/queue.h"
-#include "muster/core/data/batch_share.h"
 #include "muster/core/data/data_set_iterator.h"
+#include "muster/core/data/detail/batch_share.h"
 
 namespace muster::detail {
 

@@ -1,4 +1,4 @@
-#include "muster/core/listeners/best_value_note.h"
+#include "muster/core/listeners/detail/best_value_note.h"
 
 #include <fmt/format.h>
 

@@ -18,7 +18,7 @@ struct StoppingRecord {
   double seconds = 0;  ///< of training
 
   /// Zeros, float64 on the CPU, for `write` and `writeSeconds`.
-  static Tensor numbers();
+  static Tensor emptyNumbers();
   void write(Tensor& numbers) const;  ///< all but the seconds
   static void writeSeconds(double seconds, Tensor& numbers);
   /// @param numbers  on any device. @param field  names them in errors.
