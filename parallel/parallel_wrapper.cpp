@@ -206,16 +206,6 @@ void ParallelWrapper::fitUntil(DataSetIterator& data, std::int64_t epochs, const
 AnyEvaluation ParallelWrapper::evaluateTask(DataSetIterator& data, std::optional<Task> task) {
   return orShortage(kShortageInEvaluate, [&] { return usable(impl_, "evaluate").evaluateTask(data, task); });
 }
-Evaluation ParallelWrapper::evaluate(DataSetIterator& data) {
-  return orShortage(kShortageInEvaluate,
-                    [&] { return evaluateTask(data, Task::Classification).classification(); });
-}
-RegressionEvaluation ParallelWrapper::evaluateRegression(DataSetIterator& data) {
-  return orShortage(kShortageInEvaluate, [&] { return evaluateTask(data, Task::Regression).regression(); });
-}
-BinaryEvaluation ParallelWrapper::evaluateBinary(DataSetIterator& data) {
-  return orShortage(kShortageInEvaluate, [&] { return evaluateTask(data, Task::Labels).labels(); });
-}
 void ParallelWrapper::stopFit() noexcept {
   if (impl_) impl_->stopFit();
 }

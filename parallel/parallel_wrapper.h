@@ -9,6 +9,7 @@
 
 #include "muster/core/data/data_set_iterator.h"
 #include "muster/core/eval/any_evaluation.h"
+#include "muster/core/nn/evaluated.h"
 #include "muster/core/nn/listener.h"
 #include "muster/core/nn/model.h"
 #include "muster/parallel/nodes.h"
@@ -51,11 +52,11 @@ struct ParallelOptions {
 ///
 /// Used by one thread at a time, except `stopFit` and `workerTimes`. The model must outlive the wrapper.
 /// While `fit` runs, only listeners may use the model, through their events. After fork() only call exec.
-class ParallelWrapper {
+class ParallelWrapper : public Evaluated {
  public:
   class Builder;
 
-  ~ParallelWrapper();
+  ~ParallelWrapper() override;
   ParallelWrapper(ParallelWrapper&&) noexcept;
   ParallelWrapper& operator=(ParallelWrapper&&) noexcept;
 
@@ -77,9 +78,10 @@ class ParallelWrapper {
   /// has, a log line says that nothing is left.
   void fitUntil(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop = {});
 
-  /// Evaluates the user's model with all workers; the counts equal those of `evaluate(model, data)` for any
-  /// number of workers, and the bits of the next `fit()` do not change. Each worker needs memory for another
-  /// copy of the model's state. The iterator is reset to epoch 0.
+  /// Evaluates the user's model with all workers, by what it predicts (`Model::task`) and with its own loss,
+  /// or by the given task; so do the functions of Evaluated that call it. The counts equal those of
+  /// `evaluate(model, data)` for any number of workers, and the bits of the next `fit()` do not change. Each
+  /// worker needs memory for another copy of the model's state. The iterator is reset to epoch 0.
   ///
   /// Listeners may call it, too (or `Trainer::evaluate`), wherever they are called on the thread that called
   /// `fit()`, with a data set that the training does not read; they get the merged model's evaluation.
@@ -87,14 +89,7 @@ class ParallelWrapper {
   /// @throws InvalidArgument if there are no batches, the model is not initialised, or `fit()` runs and the
   ///         caller is no such listener; TrainingError naming the worker, device and batch, or the iterator,
   ///         for any failure (of several, the earliest batch). The wrapper can be used again.
-  Evaluation evaluate(DataSetIterator& data);
-  /// As above, of an output that predicts numbers: mean squared error, R2 and others of each.
-  RegressionEvaluation evaluateRegression(DataSetIterator& data);
-  /// As above, of labels that are 0 or 1, one or several sigmoid outputs: area under the ROC curve and
-  /// others.
-  BinaryEvaluation evaluateBinary(DataSetIterator& data);
-  /// As above, by what the model predicts (`Model::task`), or the given task; with the model's own loss.
-  AnyEvaluation evaluateTask(DataSetIterator& data, std::optional<Task> task = {});
+  AnyEvaluation evaluateTask(DataSetIterator& data, std::optional<Task> task = {}) override;
 
   /// Ends `fit()` soon: each worker finishes its step, and all training so far is merged. Thread-safe, and
   /// safe in a signal handler; has no effect when `fit()` is not running.

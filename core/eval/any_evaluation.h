@@ -27,9 +27,13 @@ class AnyEvaluation {
 
   Task task() const { return static_cast<Task>(result_.index()); }
   /// The evaluation. @throws InvalidArgument naming the task, if it is another.
-  const Evaluation& classification() const { return as<Evaluation>(Task::Classification); }
-  const RegressionEvaluation& regression() const { return as<RegressionEvaluation>(Task::Regression); }
-  const BinaryEvaluation& labels() const { return as<BinaryEvaluation>(Task::Labels); }
+  const Evaluation& classification() const& { return as<Evaluation>(Task::Classification); }
+  const RegressionEvaluation& regression() const& { return as<RegressionEvaluation>(Task::Regression); }
+  const BinaryEvaluation& labels() const& { return as<BinaryEvaluation>(Task::Labels); }
+  /// As above, of a temporary: moves the evaluation, without an allocation.
+  Evaluation classification() && { return moved<Evaluation>(Task::Classification); }
+  RegressionEvaluation regression() && { return moved<RegressionEvaluation>(Task::Regression); }
+  BinaryEvaluation labels() && { return moved<BinaryEvaluation>(Task::Labels); }
 
   std::int64_t examples() const;
   /// Classes, columns of a regression, or labels.
@@ -77,6 +81,11 @@ class AnyEvaluation {
   const Kind& as(Task task) const {
     requireTask(task);
     return std::get<Kind>(result_);
+  }
+  template <typename Kind>
+  Kind moved(Task task) {
+    requireTask(task);
+    return std::get<Kind>(std::move(result_));
   }
   void requireTask(Task task) const;
 

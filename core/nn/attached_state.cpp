@@ -1,6 +1,6 @@
 #include "muster/core/nn/attached_state.h"
 
-namespace muster {
+namespace muster::detail {
 namespace {
 
 std::vector<NamedValues> clone(const std::vector<NamedValues>& all) {
@@ -23,4 +23,4 @@ void AttachedState::clearAttached() {
   loadedFrom_.clear();
 }
 
-}  // namespace muster
+}  // namespace muster::detail

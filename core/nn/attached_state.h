@@ -6,11 +6,14 @@
 
 #include "muster/core/nn/training_state.h"
 
-namespace muster {
+namespace muster::detail {
 
-/// What trainings attach to a model besides its blocks, and the file that the model is of.
+/// What trainings attach to a model besides its blocks, and the file that it was loaded from.
 class AttachedState {
  public:
+  AttachedState(const AttachedState&) = delete;
+  AttachedState& operator=(const AttachedState&) = delete;
+
   /// The state of a ParallelWrapper's strategy (outer momentum, residuals), as of the last merge. It is saved
   /// and loaded with the model, and the next wrapper with such a strategy continues from it. `fit` and `init`
   /// clear it.
@@ -32,6 +35,9 @@ class AttachedState {
   void setLoadedFrom(std::filesystem::path file) noexcept { loadedFrom_ = std::move(file); }
 
  protected:
+  AttachedState() = default;
+  ~AttachedState() = default;
+
   /// Copies the state of the strategy and of the listeners.
   void copyAttached(const AttachedState& other);
   void clearAttached();
@@ -42,4 +48,4 @@ class AttachedState {
   std::filesystem::path loadedFrom_;
 };
 
-}  // namespace muster
+}  // namespace muster::detail

@@ -7,7 +7,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/nn/compile/network_plan.h"
 
-namespace muster {
+namespace muster::detail {
 namespace {
 
 struct Row {
@@ -36,7 +36,7 @@ std::string print(const std::vector<Row>& rows, const Row& total) {
 }
 
 /// A node's inputs, unless it only reads the node before.
-std::string inputsOf(const detail::NetworkPlan& plan, std::size_t node) {
+std::string inputsOf(const NetworkPlan& plan, std::size_t node) {
   const auto& inputs = plan.nodes[node].inputs;
   if (inputs.size() == 1 && inputs.front() + 1 == plan.inputs.size() + node) return {};
   std::vector<std::string> names;
@@ -49,7 +49,7 @@ std::string inputsOf(const detail::NetworkPlan& plan, std::size_t node) {
 std::vector<std::pair<std::string, Shape>> DescribedNetwork::outputShapes() const {
   for (const auto& input : inputs())
     require(!input.shape.empty(), "network: the shape of {} is still open", input.name);
-  const detail::NetworkPlan plan = layOut();
+  const NetworkPlan plan = layOut();
   std::vector<std::pair<std::string, Shape>> shapes;
   for (const auto& node : plan.nodes) shapes.emplace_back(node.name, node.output);
   return shapes;
@@ -77,7 +77,7 @@ std::string DescribedNetwork::summary() const {
     return print(rows, {"total", "", "", "", "?"}) +
            fmt::format("the first batch gives the shape of {}\n", fmt::join(open, ", "));
   }
-  const detail::NetworkPlan plan = layOut();
+  const NetworkPlan plan = layOut();
   std::int64_t total = 0, frozen = 0;
   for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
     const auto& node = plan.nodes[i];
@@ -91,11 +91,10 @@ std::string DescribedNetwork::summary() const {
                     std::to_string(count)});
   }
   std::string text = print(rows, {"total", "", "", "", std::to_string(total)});
-  if (std::ranges::any_of(plan.inputs, &detail::NetworkInput::open))
-    text +=
-        fmt::format("shapes for a size of {} where the input's shape leaves it open\n", detail::kExampleSize);
+  if (std::ranges::any_of(plan.inputs, &NetworkInput::open))
+    text += fmt::format("shapes for a size of {} where the input's shape leaves it open\n", kExampleSize);
   if (frozen > 0) text += fmt::format("of these frozen: {}\n", frozen);
   return text;
 }
 
-}  // namespace muster
+}  // namespace muster::detail

@@ -7,13 +7,11 @@
 
 #include "muster/core/tensor/tensor.h"
 
-namespace muster {
+namespace muster::detail {
 
-namespace detail {
 struct NetworkInput;
 struct NetworkOutline;
 struct NetworkPlan;
-}  // namespace detail
 
 /// A network's configuration, and what follows from it without parameters.
 class DescribedNetwork {
@@ -31,16 +29,16 @@ class DescribedNetwork {
 
  protected:
   /// As in the configuration; shapes may be open.
-  virtual std::vector<detail::NetworkInput> inputs() const = 0;
+  virtual std::vector<NetworkInput> inputs() const = 0;
   /// Lays out the configuration, whose inputs all have shapes. @throws InvalidArgument.
-  virtual detail::NetworkPlan layOut() const = 0;
+  virtual NetworkPlan layOut() const = 0;
   /// The nodes as far as known while shapes are open, in execution order.
-  virtual std::vector<detail::NetworkOutline> outline() const = 0;
-  /// Of `inputs`.
+  virtual std::vector<NetworkOutline> outline() const = 0;
+  /// The shapes of `inputs`.
   std::vector<Shape> inputShapes() const;
   /// @throws InvalidArgument naming an input whose shape is open.
   void requireInputShapes() const;
   virtual void setInputShapes(std::span<const Shape> shapes) = 0;
 };
 
-}  // namespace muster
+}  // namespace muster::detail

@@ -46,9 +46,10 @@ class Trainer : public Evaluated {
   virtual int workers() const = 0;
   /// Evaluates `model()` by its own task, or the given one, on a data set that the training does not read at
   /// the same time; a ParallelWrapper uses all its workers. For listeners, in calls on the thread that called
-  /// `fit()`. @throws as ParallelWrapper::evaluate, or as core/eval's `evaluate` if a Model trains by itself.
-  /// Source: core/eval.
-  /// @throws InvalidArgument for the iterator that the training reads, which would miss batches.
+  /// `fit()`. In a training over nodes all nodes make the same calls (NodeListener), as for the `evaluate`
+  /// functions that call it. Source: core/eval.
+  /// @throws as ParallelWrapper::evaluateTask, or as core/eval's `evaluate` if a Model trains by itself;
+  ///         InvalidArgument for the iterator that the training reads, which would miss batches.
   AnyEvaluation evaluateTask(DataSetIterator& data, std::optional<Task> task = {}) override;
   /// The iterator that the training reads; null before and after it.
   virtual const DataSetIterator* trainingData() const { return nullptr; }

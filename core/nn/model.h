@@ -39,7 +39,7 @@ struct ForwardPass {
 /// `gradient` and `blocks` (and `forward` and `backward` for DataParallel); the rest has defaults. A model
 /// that updates itself implements both `update` and `updaterState`, and never has an Optimizer. Use a model
 /// from one thread at a time.
-class Model : public Predictor, public TrainingCounters, public AttachedState {
+class Model : public detail::Predictor, public detail::TrainingCounters, public detail::AttachedState {
  public:
   /// @param options  how it is trained.
   /// @param context  where it computes; must outlive it. nullptr: its own CPU context with one thread.
@@ -142,7 +142,7 @@ class Model : public Predictor, public TrainingCounters, public AttachedState {
   void setListeners(Listeners listeners) { listeners_ = std::move(listeners); }
   /// Ends `fit()` after the step in progress. Thread-safe; no effect outside `fit()`.
   void stopFit() { stopRequested_ = true; }
-  using Predictor::score;
+  using detail::Predictor::score;
   /// The score of the last step of `fit`; after a wrapper's `fit`, the mean since its last merge.
   double score() const { return lastScore_; }
   void setScore(double score) { lastScore_ = score; }

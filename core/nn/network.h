@@ -28,7 +28,7 @@ struct NetworkProbe;
 ///
 /// A network with one input reads a batch's first features; one with several reads features by the inputs'
 /// names. Labels likewise: the first, or those with the outputs' names. `Batch` documents masks.
-class Network : public Model, public DescribedNetwork, public Evaluated, public KnownFeatures {
+class Network : public Model, public detail::DescribedNetwork, public Evaluated, public KnownFeatures {
  public:
   ~Network() override;
 
@@ -50,7 +50,9 @@ class Network : public Model, public DescribedNetwork, public Evaluated, public 
   void fitNormalisation(DataSetIterator& data);
   /// Whether every Normalise layer was fitted; true without any.
   bool normalisationFitted();
-  /// Of the first output, with the labels that `outputName()` names.
+  /// Evaluates the predictions of the first output with the labels that `outputName()` names: by what the
+  /// network predicts (`task()`), or the given task; with the network's own loss. Source: core/eval.
+  /// @throws InvalidArgument before `init`, for another thread while `fit` runs, and as Evaluated.
   AnyEvaluation evaluateTask(DataSetIterator& data, std::optional<Task> task = {}) override;
   /// Writes configuration and state; atomic. @throws FileError, or OutOfMemory naming the file. Source:
   /// core/io.

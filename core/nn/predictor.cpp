@@ -3,7 +3,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/data/input_description.h"
 
-namespace muster {
+namespace muster::detail {
 
 void Predictor::output(const Batch&, Tensor&) {
   throw InvalidArgument("model: this model has no output()");
@@ -23,4 +23,4 @@ const InputDescription& Predictor::inputDescription() const {
   return none;
 }
 
-}  // namespace muster
+}  // namespace muster::detail

@@ -12,7 +12,9 @@ namespace muster {
 
 struct InputDescription;
 
-/// What a model predicts, and how its predictions are compared with labels: all that evaluations know of it.
+namespace detail {
+
+/// What a model predicts, and how evaluations compare its predictions with labels.
 class Predictor {
  public:
   virtual ~Predictor() = default;
@@ -36,4 +38,5 @@ class Predictor {
   virtual const InputDescription& inputDescription() const;
 };
 
+}  // namespace detail
 }  // namespace muster

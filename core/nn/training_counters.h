@@ -5,17 +5,18 @@
 #include "muster/core/data/batch.h"
 #include "muster/core/optim/state_block.h"
 
-namespace muster {
+namespace muster::detail {
 
 /// What a model has counted over all its trainings: iterations, epochs and updates. The numbers are a block
 /// of the model's state, so they are copied and saved with it.
 class TrainingCounters {
  public:
-  TrainingCounters();
+  TrainingCounters(const TrainingCounters&) = delete;
+  TrainingCounters& operator=(const TrainingCounters&) = delete;
 
   /// Iterations (rounds) and epochs finished over all `fit()` calls. Schedules read them; files store them.
-  std::int64_t iteration() const { return number(Iteration); }
-  std::int64_t epoch() const { return number(Epoch); }
+  std::int64_t iteration() const;
+  std::int64_t epoch() const;
   /// A smaller iteration than before leaves `updates` as it was.
   void setCounters(std::int64_t iteration, std::int64_t epoch);
   /// Updates that the updater has made since its state was zero: Adam corrects its moments by this number.
@@ -28,15 +29,13 @@ class TrainingCounters {
   std::int64_t updatesAt(const BatchStamp& stamp) const;
 
  protected:
+  TrainingCounters();
+  ~TrainingCounters() = default;
+
   StateBlock& counters() { return counters_; }
 
  private:
-  enum Number { Iteration, Epoch, UpdaterBegan };  // UpdaterBegan: the iteration at which its state was zero
-
-  std::int64_t& number(Number which) { return counters_.values.data<std::int64_t>()[which]; }
-  std::int64_t number(Number which) const { return counters_.values.data<std::int64_t>()[which]; }
-
   StateBlock counters_;
 };
 
-}  // namespace muster
+}  // namespace muster::detail

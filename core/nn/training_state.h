@@ -45,7 +45,7 @@ using TrainingState = std::vector<NamedValues>;
 /// The values of this name; null if there are none.
 const Tensor* findValues(const TrainingState& state, std::string_view name);
 
-/// Sets the values of this name, which are added if there are none; otherwise it does not allocate.
+/// Sets the values of this name: the state shares the memory of `values`. Allocates only if the name is new.
 void putValues(TrainingState& state, std::string_view name, const Tensor& values);
 /// Removes the values whose names begin so.
 void eraseValues(TrainingState& state, std::string_view prefix);

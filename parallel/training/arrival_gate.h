@@ -73,7 +73,7 @@ class ArrivalGate {
   enum class State { Running, Arrived, Landed, Ended };
 
   void abortNow() MUSTER_REQUIRES(mutex_);
-  void wakeAll() {
+  void wakeAll() MUSTER_REQUIRES(mutex_) {
     for (auto& changed : changed_) changed.notify_one();
   }
   bool complete() const MUSTER_REQUIRES(mutex_);

@@ -11,7 +11,7 @@ class Model;
 namespace muster::detail {
 
 /// A model's step that computes at once: gradient, checks that all of it is finite, update. After an
-/// exception the statistics are as they were before, and the parameters were not updated.
+/// exception the statistics are as they were before, and `update` was not called, unless it threw.
 class GuardedStep {
  public:
   /// @param checksGradient  whether the gradient is checked here; an Optimizer checks it itself.

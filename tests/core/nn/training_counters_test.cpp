@@ -7,8 +7,10 @@
 namespace muster {
 namespace {
 
+struct Counters : detail::TrainingCounters {};
+
 TEST_CASE("updates are counted on with the iterations from the state that was zero") {
-  TrainingCounters counters;
+  Counters counters;
   CHECK(counters.iteration() == 0);
   CHECK(counters.epoch() == 0);
   CHECK(counters.updates() == 0);
@@ -27,7 +29,7 @@ TEST_CASE("updates are counted on with the iterations from the state that was ze
 }
 
 TEST_CASE("the number of a step's update is the stamp's, or counted to its iteration, from 1") {
-  TrainingCounters counters;
+  Counters counters;
   counters.setCounters(10, 1);
   counters.setUpdates(4);
   CHECK(counters.updatesAt({.iteration = 10}) == 5);
@@ -37,7 +39,7 @@ TEST_CASE("the number of a step's update is the stamp's, or counted to its itera
 }
 
 TEST_CASE("a negative number of updates is refused") {
-  TrainingCounters counters;
+  Counters counters;
   CHECK_REFUSED(counters.setUpdates(-1), "model: an updater cannot have made -1 updates");
 }
 
