@@ -200,7 +200,7 @@ void forEachStrategy(std::type_identity<std::tuple<Strategies...>>, Call call) {
 TEST_CASE("every rule trains a libtorch module, with the same bits each time") {
   auto data = imageBatches(24);
   const auto untrained = stateBits(*convModel());
-  forEachStrategy(std::type_identity<detail::LibraryStrategies>(), [&](const auto& strategy) {
+  forEachStrategy(std::type_identity<muster::detail::LibraryStrategies>(), [&](const auto& strategy) {
     std::vector<std::byte> first;
     for (int run = 0; run < 2; ++run) {
       auto model = convModel({.updater = Sgd{.learningRate = 0.02}});
