@@ -6,6 +6,7 @@
 
 namespace muster {
 
+/// The size of a terminal, in characters.
 struct TerminalSize {
   int columns = 80, rows = 24;
 };

@@ -7,10 +7,11 @@
 
 namespace muster {
 
-/// Foretells which rounds are the last ones of an epoch and of a `fit()`, from the batches of the round before,
+/// Predicts which rounds are the last ones of an epoch and of a `fit()`, from the batches of the round before,
 /// so that a listener can copy the parameters before such a round.
 class RoundForecast {
  public:
+  /// Whether the next round is the last one of its epoch, and of the `fit()`.
   struct Next {
     bool endsEpoch = false, endsFit = false;
   };
