@@ -69,10 +69,11 @@ TEST_CASE("no part of an older drawing stays, whatever the window's width become
   bar->print("done");
   bar.reset();
   screen.write(terminal.take());
-  REQUIRE(screen.lines.size() == 4);
-  CHECK(screen.lines[1].ends_with("log"));
-  CHECK(screen.lines[2] == "done");
-  CHECK(screen.lines[3].empty());
+  REQUIRE(screen.lines.size() == 5);
+  CHECK(screen.lines[1] == "muster:");  // of a log line in nine columns
+  CHECK(screen.lines[2].ends_with("log"));
+  CHECK(screen.lines[3] == "done");
+  CHECK(screen.lines[4].empty());
 }
 
 TEST_CASE("Ctrl-C shows its notice above the bar, and what the terminal echoes is removed") {
