@@ -93,7 +93,7 @@ RunListeners tableListeners(const DataSource& data, std::int64_t steps) {
   if (data.validationExamples == 0) return {};
   return {
       .testEvery = 10,
-      .earlyStopping = RunEarlyStopping{.monitored = {.monitor = Monitor::Loss, .mode = "min"},
+      .earlyStopping = RunEarlyStopping{.monitored = {.monitor = Monitor::Loss},
                                         .patience = std::clamp<std::int64_t>(kPatientSteps / steps, 10, 90)}};
 }
 
@@ -172,7 +172,7 @@ RunFile pictureRun(DataSource data) {
   if (run.data.validationExamples > 0) {
     run.listeners.testEvery = 1;
     run.listeners.earlyStopping = RunEarlyStopping{
-        .monitored = {.monitor = Monitor::Loss, .mode = "min"}, .patience = 10, .minImprovement = 0.002};
+        .monitored = {.monitor = Monitor::Loss}, .patience = 10, .minImprovement = 0.002};
   }
   return run;
 }

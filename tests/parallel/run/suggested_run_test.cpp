@@ -34,6 +34,16 @@ TEST_CASE("the run that is suggested for a table learns it, and its predictions 
   CHECK(text.find("\n\"v,w\",\"b,c\",") != std::string::npos);
 }
 
+TEST_CASE("a suggested run may stop by another score, whose mode follows") {
+  const test::TemporaryDirectory directory;
+  std::string rows = "size,kind\n";
+  for (int i = 0; i < 60; ++i) rows += fmt::format("{},{}\n", 0.37 * i * i, i % 3 == 0 ? "a" : "b");
+  test::writeFile(directory / "rows.csv", rows);
+  const RunFile run = suggestedRun({.type = "csv", .train = (directory / "rows.csv").string()});
+  const std::vector<std::string> sets = {"listeners.earlyStopping.monitor=accuracy"};
+  CHECK_NOTHROW(prepareRun(RunFile::parse(run.toJson(), sets)));
+}
+
 TEST_CASE("a run is suggested for tables and pictures alone") {
   CHECK_REFUSED(suggestedRun({.type = "mnist"}),
                 "a run is suggested for a table or a folder of pictures, not for data of type mnist");
