@@ -3,8 +3,8 @@
 namespace muster::test {
 
 /// Number of allocations with operator new in this process so far, on all threads, except allocations of a
-/// vendor's library inside our calls. Linking this function replaces the allocation functions by counting
-/// ones.
+/// vendor's library inside our calls and of oneDNN on threads of its own. Linking this function replaces the
+/// allocation functions by counting ones.
 long allocations();
 
 /// Number of allocations while `call` runs.
@@ -18,8 +18,8 @@ long allocationsIn(Call&& call) {
 /// Number of live objects from operator new.
 long liveObjects();
 
-/// During its lifetime, allocations with operator new fail on every thread, except allocations of a vendor's
-/// library inside our calls. One at a time.
+/// During its lifetime, allocations with operator new fail on every thread, except as in
+/// `allocations`. One at a time.
 class FailingAllocations {
  public:
   enum class Lasting { No, Yes };
