@@ -177,6 +177,10 @@ class Storm:
             if waits_for_processor() > SILENCE / 10:
                 quiet = time.monotonic()
             living = [node for node in self.nodes if node.process.poll() is None]
+            if len(living) < self.least and not any(node.process.poll() == 0 for node in self.nodes):
+                self.join()  # others were left out when they woke up, and have ended
+                quiet = time.monotonic()
+                continue
             last = [self.generations(node.name)[-1:] for node in living]
             if all(last) and len({(one[0]['number'], one[0]['nodes']) for one in last}) <= 1:
                 if not last or last[0][0]['nodes'] == len(living):
