@@ -102,7 +102,7 @@ bool letWorkersRead(FitRun& run, const std::vector<Batch*>& own, BatchStamp& sta
 }  // namespace
 
 void dispatch(FitRun& run, DataSetIterator& iterator, std::int64_t epochs, Batch* first, Activity& activity) {
-  const Ledger& start = run.rounds.start();
+  const Ledger& start = run.decisions.start();
   BatchStamp stamp{.epoch = start.epoch, .iteration = start.epochIteration};
   WatchedIterator data(iterator, activity);
   try {

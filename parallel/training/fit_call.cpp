@@ -23,7 +23,7 @@ std::optional<std::int64_t> batchesPerEpoch(const DataSetIterator& data) {
   }
 }
 
-Rounds::Options roundsOf(const FitSetting& setting) {
+RoundOptions roundsOf(const FitSetting& setting) {
   const auto isMerged = [](const auto& listener) { return listener->scope() == ListenerScope::Merged; };
   const bool joins = std::ranges::any_of(setting.listeners, isMerged);
   const bool onePlace = setting.replicas.made() && setting.replicas.exchange().topology().onePlace;
@@ -79,7 +79,7 @@ Listeners FitCall::listenersOf(ListenerScope scope) const {
 }
 
 void FitCall::run(DataSetIterator& data, std::int64_t epochs, Batch* first) {
-  if (epochs > 0) namingResumedFile(setting_.model, [&] { run_.rounds.prepare(); });
+  if (epochs > 0) namingResumedFile(setting_.model, [&] { run_.decisions.prepare(); });
   if (tellStart(data, epochs) && epochs > 0 && begin(epochs)) train(data, epochs, first);
   if (epochs > 0) endTogether();
   if (run_.failure) setting_.replicas.setUntrained();
@@ -178,7 +178,7 @@ void FitCall::train(DataSetIterator& data, std::int64_t epochs, Batch* first) {
   };
   attempt([] { return "the training failed"; }, runTasks);
   tasks.wait();
-  run_.rounds.close();
+  run_.decisions.close();
 }
 
 /// Waits for all nodes, so that no node's `fit` succeeds while another node's fails.
@@ -194,9 +194,9 @@ void FitCall::endTogether() {
 void FitCall::coordinate() {
   setting_.caller.set(Activity::Kind::WaitingForWorkers);
   for (bool over = false; !over && run_.rounds.await();) {
-    over = run_.rounds.isOver();
+    over = run_.decisions.isOver();
     usersModel_.setMoment(UsersModel::Moment::RoundEnd);
-    const auto after = [&] { return fmt::format("after iteration {}", run_.rounds.result().iteration); };
+    const auto after = [&] { return fmt::format("after iteration {}", run_.decisions.result().iteration); };
     try {
       endRound();
       answerNodes(after);
@@ -210,12 +210,12 @@ void FitCall::coordinate() {
 }
 
 void FitCall::endRound() {
-  const RoundResult& round = run_.rounds.result();
+  const RoundResult& round = run_.decisions.result();
   if (round.merging) {
     const MergeEvent event{.trainer = setting_.trainer,
-                           .kind = run_.rounds.report().kind,
-                           .launched = run_.rounds.launched(),
-                           .landed = run_.rounds.landed(),
+                           .kind = run_.decisions.report().kind,
+                           .launched = run_.decisions.launched(),
+                           .landed = run_.decisions.landed(),
                            .epoch = round.epoch,
                            .iteration = round.iteration,
                            .batchesInEpoch = round.inEpoch.batches,
@@ -223,8 +223,8 @@ void FitCall::endRound() {
                            .score = round.score,
                            .mergeTime = run_.shares.time(),
                            .bytes = run_.shares.bytes(),
-                           .divergence = run_.rounds.report().divergence,
-                           .values = run_.rounds.report().values};
+                           .divergence = run_.decisions.report().divergence,
+                           .values = run_.decisions.report().values};
     for (const auto& listener : setting_.listeners)
       if (listener->scope() == ListenerScope::Merged)
         notify(*listener, [&](Listener& l) { l.onMerge(event); });
@@ -235,7 +235,7 @@ void FitCall::endRound() {
   notifyAll([&](Listener& l) { l.onEpochEnd(event); });
   const EpochEvent next{setting_.trainer, round.epoch + 1, round.iteration, 0, 0};
   // After a stop the workers end one more round, but no epoch begins.
-  if (!run_.rounds.isOver() && !setting_.stop) notifyAll([&](Listener& l) { l.onEpochStart(next); });
+  if (!run_.decisions.isOver() && !setting_.stop) notifyAll([&](Listener& l) { l.onEpochStart(next); });
 }
 
 }  // namespace muster

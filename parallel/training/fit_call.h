@@ -27,7 +27,7 @@ class FitCall {
   void run(DataSetIterator& data, std::int64_t epochs, Batch* first);
 
   /// After `run`: whether it has paused because some node set `FitParts::regroup`.
-  bool regrouping() const { return run_.rounds.ledger().verdict == Verdict::Pause; }
+  bool regrouping() const { return run_.decisions.ledger().verdict == Verdict::Pause; }
   /// In a listener's call: whether the other nodes make the same call.
   bool calledOnAllNodes() const { return called_ != nullptr && isOnAllNodes(*called_); }
   UsersModel& usersModel() { return usersModel_; }

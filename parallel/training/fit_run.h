@@ -16,20 +16,21 @@ namespace muster {
 
 /// What the threads of one `fit()` share.
 struct FitRun {
-  /// @param start  see Rounds.
+  /// @param start  see RoundDecisions.
   /// @param batches  circulate between the free queue and the workers' queues.
   /// @param exchange  is aborted by a failure; nullptr: none.
   /// @param link  to the other nodes; nullptr: none.
   /// @param batchesByNumber  see `numbered`.
-  FitRun(const NodePlace& where, std::span<const std::unique_ptr<Batch>> batches,
-         const Rounds::Options& options, Ledger start, Exchange* exchange, const NodeLink* link = nullptr,
+  FitRun(const NodePlace& where, std::span<const std::unique_ptr<Batch>> batches, const RoundOptions& options,
+         Ledger start, Exchange* exchange, const NodeLink* link = nullptr,
          const NumberedBatches* batchesByNumber = nullptr)
       : place(where),
         numbered(batchesByNumber),
         queues(where.local, batches, start.arrivals && start.arrivals->onWallClock()),
         peers(where.local),
         shares(options.strategy, options.traits, where.workers(), options.undo, options.undoesMerges),
-        rounds(where, options, std::move(start), peers, shares),
+        decisions(where, options, std::move(start), shares),
+        rounds(where, options, decisions, peers, shares),
         exchange_(exchange),
         link_(link) {}
 
@@ -42,6 +43,7 @@ struct FitRun {
   /// the epoch, and takes part again in the next epoch.
   PeerSums peers;
   MergeShares shares;
+  RoundDecisions decisions;
   Rounds rounds;
   FirstFailure failure;
 

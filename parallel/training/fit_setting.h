@@ -17,7 +17,7 @@ namespace muster {
 
 /// State that a `fit()` over elastic nodes keeps from one of its parts (generations) to the next.
 struct FitParts {
-  const std::atomic<bool>& regroup;           // see Rounds::Options
+  const std::atomic<bool>& regroup;           // see RoundOptions
   std::vector<const Listener*> started = {};  // whose onFitStart was called
   bool ended = false;                         // whether onFitEnd was called
   /// The first batch of epoch 0, read to prepare the model; until it is trained, as an iterator may not be

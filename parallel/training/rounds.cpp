@@ -1,42 +1,26 @@
 #include "muster/parallel/training/rounds.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "muster/parallel/runtime/phase.h"
 
 namespace muster {
 
-Rounds::Rounds(const NodePlace& place, const Options& options, Ledger start, PeerSums& peers,
-               MergeShares& shares)
-    : place_(place),
-      options_(options),
-      strategy_(options.strategy),
+Rounds::Rounds(const NodePlace& place, const RoundOptions& options, RoundDecisions& decisions,
+               PeerSums& peers, MergeShares& shares)
+    : options_(options),
+      decisions_(decisions),
       peers_(peers),
       shares_(shares),
-      start_(std::move(start)),
       rendezvous_(place.local, options.patience),
-      contributions_(static_cast<std::size_t>(place.workers())),
-      orders_(contributions_.size(), landsAlone()),
-      transaction_(start_),
-      messages_(place),
-      plans_(options.strategy, shares.localWork(), options.learningRate) {
-  for (std::size_t w = 0; w < contributions_.size(); ++w)
-    contributions_[w] = start_.workers[w].unmerged;  // of workers that arrive in a later landing
-  if (landsAlone())
+      orders_(decisions.start().workers.size(), decisions.landsAlone()) {
+  if (decisions.landsAlone())
     gate_.emplace(
-        place.workers(), [this] { return ledger().arrivals->next(); }, onWallClock());
-}
-
-void Rounds::prepare() {
-  transaction_.begin(options_.traits.fragments);
-  if (isResumed()) plans_.requireSaved(ledger().plan);
+        place.workers(), [this] { return decisions_.ledger().arrivals->next(); }, onWallClock());
 }
 
 void Rounds::begin(std::int64_t epochs) {
-  lastEpoch_ = start_.epoch + epochs - 1;
-  if (!isResumed()) planNext();
-  for (int w = 0; w < place_.workers(); ++w) orders_.train(w, ledger());
+  decisions_.begin(epochs);
+  const Ledger& now = decisions_.ledger();
+  for (std::size_t w = 0; w < now.workers.size(); ++w) orders_.train(static_cast<int>(w), now);
 }
 
 Order Rounds::next(const Participant& me, const Contribution& mine) {
@@ -56,9 +40,10 @@ Order Rounds::next(const Participant& me, const Contribution& mine) {
 /// What the others must know of the worker before it waits for them.
 void Rounds::bring(const Participant& me, const Contribution& mine) {
   const Order::Do done = orders_.of(me.worker).what;
-  const auto contribute = [&] { contributions_[at(me)] = mine; };
+  const auto contribute = [&] { decisions_.of(me.worker) = mine; };
   if (done == Order::Do::Train) {
-    if (!gate_ && onWallClock() && (mine.ended || ledger().arrivals->hasArrived(me.worker, mine.batches)))
+    if (!gate_ && onWallClock() &&
+        (mine.ended || decisions_.ledger().arrivals->hasArrived(me.worker, mine.batches)))
       landingDue_ = true;
     gate_ ? gate_->end(me.worker, contribute) : contribute();  // a landing worker may be reading them all
   } else {
@@ -74,12 +59,11 @@ void Rounds::bring(const Participant& me, const Contribution& mine) {
 Rendezvous::Turn Rounds::advance(Exchange& exchange, Order::Do done) {
   if (done == Order::Do::Visit) return Rendezvous::Turn::Coordinator;
   if (done == Order::Do::Train) {
-    agree(exchange);
-    decide(/*met=*/true);
-    if (result().merging) return giveAll(Order::Do::Merge);
+    decide(exchange);
+    if (decisions_.result().merging) return giveAll(Order::Do::Merge);
   }
   if (done == Order::Do::Merge && shares_.localWork() == LocalWork::Gradient) {
-    transaction_.allCarryOut();  // from now on each worker updates its replica, even if another one fails
+    decisions_.beginUpdates();
     return giveAll(Order::Do::Update);
   }
   commit();
@@ -89,41 +73,30 @@ Rendezvous::Turn Rounds::advance(Exchange& exchange, Order::Do done) {
   return Rendezvous::Turn::Workers;
 }
 
-/// Sends contributions and votes to every node, so that all nodes make the same decision.
-void Rounds::agree(Exchange& exchange) {
-  votes_ = {.stop = stopAsked(),
-            .pause = options_.regroup != nullptr && *options_.regroup,
-            .listens = options_.coordinatorJoinsEveryRound,
-            .measures = options_.divergenceRead};
-  votes_ = messages_.agree(exchange, contributions_, votes_);
-  if (votes_.stop) options_.stop = true;
-}
-
-void Rounds::decide(bool met) {
-  shares_.keepLast(std::ranges::max(contributions_, {}, &Contribution::largest).largest, gate_.has_value());
-  transaction_.decide(contributions_, votes_, {.met = met, .pending = strategy_.pending()});
-  if (result().verdict == Verdict::EpochOver) peers_.beginAll();  // all workers wait, none is inside a step
+void Rounds::decide(Exchange& exchange) {
+  const Votes& votes = decisions_.agree(exchange, {.stop = stopAsked(),
+                                                   .pause = options_.regroup && *options_.regroup,
+                                                   .listens = options_.coordinatorJoinsEveryRound,
+                                                   .measures = options_.divergenceRead});
+  if (votes.stop) options_.stop = true;
+  decisions_.decideRound();
   landingDue_ = false;
-  shares_.begin();
-  if (result().merging) strategy_.prepare(decision().call());
-  if (!result().merging || (shares_.localWork() == LocalWork::Step && decision().scored))
-    transaction_.allCarryOut();
+  // All workers wait, none is inside a step.
+  if (decisions_.result().verdict == Verdict::EpochOver) peers_.beginAll();
 }
 
 void Rounds::commit() {
-  transaction_.commit(contributions_, shares_.penalty());
-  if (gate_ && ledger().verdict == Verdict::EpochOver) gate_->beginEpoch();
-  planNext();
-}
-
-bool Rounds::isOver() const {
-  return endsRun(result().verdict) ||
-         (result().verdict == Verdict::EpochOver && result().epoch == lastEpoch_);
+  decisions_.commit();
+  if (gate_ && decisions_.ledger().verdict == Verdict::EpochOver) gate_->beginEpoch();
 }
 
 Rendezvous::Turn Rounds::giveAll(Order::Do what) {
   orders_.giveAll({.what = what});
   return Rendezvous::Turn::Workers;
+}
+
+void Rounds::giveNextRound() {
+  orders_.giveNext(decisions_.isOver() ? Order::Do::End : Order::Do::Train, decisions_.ledger());
 }
 
 void Rounds::resume() {
@@ -133,15 +106,12 @@ void Rounds::resume() {
 
 Order Rounds::arrive(const Participant& me, const Contribution& mine) {
   const auto enter = [&] {
-    contributions_[at(me)] = mine;
-    Ledger& now = transaction_.ledger();
-    now.workers[at(me)].unmerged = mine;
-    if (onWallClock()) now.arrivals->arrive(me.worker);
+    decisions_.arrive(me.worker, mine);
     me.arriveAtExchange();
   };
   const auto leave = [&] {
     me.enqueueAfterMerge();
-    orders_.train(me.worker, ledger());
+    orders_.train(me.worker, decisions_.ledger());
   };
   const auto merging = me.times.own.merging;
   bool passed = false;
@@ -158,26 +128,17 @@ Order Rounds::arrive(const Participant& me, const Contribution& mine) {
 std::span<const Arrival> Rounds::land(const Participant& me) {
   {
     const Phase merging(me.activity, Activity::Kind::Merging, me.times.own.merging);
-    decide(/*met=*/false);
-    shares_.mergeAll(me, decision());
-    commit();
+    decisions_.decideLanding();
+    shares_.mergeAll(me, decisions_.decision());
+    decisions_.commit();
   }
   me.activity.set(Activity::Kind::WaitingForWorkers);
-  return ledger().arrivals->landing();
+  return decisions_.ledger().arrivals->landing();
 }
 
 void Rounds::abort() {
   rendezvous_.abort();
   if (gate_) gate_->abort();
-}
-
-void Rounds::close() {
-  transaction_.close(contributions_, shares_.penalty(), shares_.failed());
-}
-
-void Rounds::loseMerge() {
-  shares_.lose();
-  transaction_.revoke();
 }
 
 }  // namespace muster

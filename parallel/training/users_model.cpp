@@ -20,15 +20,15 @@ void UsersModel::lend() {
 /// On devices a merge may be lost after its operations have returned: its transfers were aborted, or it has
 /// written numbers that are not finite.
 void UsersModel::findLostMerge() {
-  if (run_.shares.mergeFailed() || run_.rounds.ledger().merges == 0) return;
+  if (run_.shares.mergeFailed() || run_.decisions.ledger().merges == 0) return;
   Exchange& exchange = setting_.replicas.exchange();
   exchange.wait();
-  if (!exchange.whole() || setting_.replicas.undo()->failed()) run_.rounds.loseMerge();
+  if (!exchange.whole() || setting_.replicas.undo()->failed()) run_.decisions.loseMerge();
 }
 
 void UsersModel::fill() {
   if (run_.failure && run_.shares.localWork() == LocalWork::Step) findLostMerge();
-  const Ledger& now = run_.rounds.ledger();
+  const Ledger& now = run_.decisions.ledger();
   if (now.rounds == 0 || held_ == now.rounds) return;
   const bool failed = static_cast<bool>(run_.failure);
   if (run_.shares.mergeFailed())
@@ -53,7 +53,7 @@ void UsersModel::fill() {
 }
 
 void UsersModel::keepPlace(const DataSetIterator& data) {
-  const Ledger& now = run_.rounds.ledger();
+  const Ledger& now = run_.decisions.ledger();
   if (now.rounds == 0) return;  // the model is as it was when the run began
   if (held_ != now.rounds)
     throw Error("the model could not be filled with the last merge, so other nodes cannot continue");
@@ -66,7 +66,7 @@ void UsersModel::keepPlace(const DataSetIterator& data) {
 std::vector<std::int64_t> UsersModel::examples() const {
   if (run_.place.nodes == 1) return setting_.replicas.examples();
   std::vector<std::int64_t> all;
-  for (const Tally& worker : run_.rounds.ledger().workers) all.push_back(worker.examples);
+  for (const Tally& worker : run_.decisions.ledger().workers) all.push_back(worker.examples);
   for (std::size_t w = 0; w < setting_.resumed.examples.size(); ++w) all[w] += setting_.resumed.examples[w];
   return all;
 }
@@ -74,7 +74,7 @@ std::vector<std::int64_t> UsersModel::examples() const {
 /// Says once why a checkpoint lacks the state of the training.
 void UsersModel::warnOfLack(std::string_view why) {
   if (std::exchange(warnedOfLack_, true)) return;
-  const Ledger& now = run_.rounds.ledger();
+  const Ledger& now = run_.decisions.ledger();
   logWarning(
       "there is no checkpoint of the training after iteration {}{}: {}", now.iteration,
       now.verdict == Verdict::Continue
@@ -95,7 +95,7 @@ void UsersModel::copyReplica(int worker, Model& into) {
   exchange.wait();
   into.copyStateFrom((*found)->thread().replica());
   // A replica is given its counters when it continues.
-  const Ledger& now = run_.rounds.ledger();
+  const Ledger& now = run_.decisions.ledger();
   into.setCounters(now.iteration, now.epoch);
   if (const auto* const own = OwnUpdates::find(exchange, static_cast<std::size_t>(worker)))
     into.setUpdates(static_cast<std::int64_t>(own->count));
@@ -104,7 +104,7 @@ void UsersModel::copyReplica(int worker, Model& into) {
 TrainingState UsersModel::trainingState(const DataSetIterator& data) {
   if (run_.failure) return {};
   fill();
-  const Ledger& now = run_.rounds.ledger();
+  const Ledger& now = run_.decisions.ledger();
   if (now.rounds == 0 || !setting_.model.trainingState().empty()) return setting_.model.trainingState();
   auto* const nodes = setting_.replicas.exchange().nodeGroup();
   if (nodes && !nodes->awaitLaunched()) return {};  // the training will fail, too

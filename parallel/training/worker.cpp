@@ -20,7 +20,7 @@ void Worker::resetTimes() {
 void Worker::train(Tasks& tasks, FitRun& run, Exchange& exchange, WorkerListeners& listeners) {
   thread_.addTo(tasks, Activity::Kind::WaitingForData, [this, &run, &exchange, &listeners] {
     const Participant me{thread_.index(), exchange, thread_.context(), times_, thread_.activity()};
-    const Ledger& start = run.rounds.start();
+    const Ledger& start = run.decisions.start();
     steps_.begin(run.shares, exchange, listeners, start.epoch,
                  start.workers[static_cast<std::size_t>(me.worker)].unmerged);
     const StepPeers peers(thread_, local_, run.peers,
@@ -70,11 +70,11 @@ void Worker::obey(FitRun& run, const Participant& me) {
         run.shares.contribute(me, contribution.weight);
         break;
       case Order::Do::Merge:
-        run.shares.merge(me, run.rounds.decision());
+        run.shares.merge(me, run.decisions.decision());
         if (contribution.late) steps_.finish();
         break;
       case Order::Do::Update:
-        steps_.update(me, run.rounds.decision());
+        steps_.update(me, run.decisions.decision());
         break;
       case Order::Do::Visit:
         (*order.visit)(local_);

@@ -15,7 +15,7 @@ void WorkerBatches::begin(FitRun& run, int local, Activity& activity, TimeSheet&
   own_ = nullptr;
   reading_ = false;
   // Workers may keep trained batches only if batches are dealt in turn; see BatchQueues::group.
-  trained_.begin(run.queues.free(), run.rounds.start().arrivals ? 1 : run.queues.group());
+  trained_.begin(run.queues.free(), run.decisions.start().arrivals ? 1 : run.queues.group());
 }
 
 std::optional<Batch*> WorkerBatches::dealt() {

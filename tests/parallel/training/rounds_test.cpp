@@ -40,14 +40,15 @@ struct Training {
   explicit Training(int workers, LocalWork work = LocalWork::Step, bool joins = false)
       : rule(work), traits(rule.traits(workers)), exchange(workers), peers(workers) {
     shares.emplace(rule, traits, workers, undo.get(), false);
-    rounds.emplace(NodePlace{.local = workers},
-                   Rounds::Options{.strategy = rule,
-                                   .traits = traits,
-                                   .stop = stop,
-                                   .learningRate = 0.1,
-                                   .coordinatorJoinsEveryRound = joins},
-                   ledgerAt({}, 0, 0, workers), peers, *shares);
-    rounds->prepare();
+    const NodePlace place{.local = workers};
+    const RoundOptions options{.strategy = rule,
+                               .traits = traits,
+                               .stop = stop,
+                               .learningRate = 0.1,
+                               .coordinatorJoinsEveryRound = joins};
+    decisions.emplace(place, options, ledgerAt({}, 0, 0, workers), *shares);
+    rounds.emplace(place, options, *decisions, peers, *shares);
+    decisions->prepare();
   }
 
   Rule rule;
@@ -57,6 +58,7 @@ struct Training {
   PeerSums peers;
   std::atomic<bool> stop{false};
   std::optional<MergeShares> shares;
+  std::optional<RoundDecisions> decisions;
   std::optional<Rounds> rounds;
 };
 
@@ -78,9 +80,9 @@ struct Trainee {
           else
             contribution.iteration = ++iteration, ++trained, ++contribution.batches, contribution.weight += 4;
       } else if (order.what == Order::Do::Merge) {
-        training.shares->merge(me, training.rounds->decision());
+        training.shares->merge(me, training.decisions->decision());
       } else if (order.what == Order::Do::Update) {
-        training.shares->afterReduction(me, training.rounds->decision());
+        training.shares->afterReduction(me, training.decisions->decision());
         training.shares->setUpdated(me.worker, 0.5);
       } else if (order.what == Order::Do::Visit) {
         (*order.visit)(me.worker);
@@ -136,12 +138,12 @@ TEST_CASE("a worker trains and merges in turns; the coordinator has its turn at 
   Trainee worker(training, 0, 3);
   std::jthread thread([&] { worker.run(); });
   REQUIRE(training.rounds->await());
-  CHECK(training.rounds->result().verdict == Verdict::EpochOver);
-  CHECK(training.rounds->ledger().iteration == 3);
-  CHECK_FALSE(training.rounds->isOver());
+  CHECK(training.decisions->result().verdict == Verdict::EpochOver);
+  CHECK(training.decisions->ledger().iteration == 3);
+  CHECK_FALSE(training.decisions->isOver());
   training.rounds->resume();
   REQUIRE(training.rounds->await());
-  CHECK(training.rounds->isOver());
+  CHECK(training.decisions->isOver());
   training.rounds->resume();
   thread.join();
   // 3 batches are a round of 2 and the last one; iterations and epochs are those that are finished.
@@ -156,7 +158,7 @@ TEST_CASE("a round in which no worker has trained is not merged") {
   Trainee worker(training, 0, 2);  // the second round begins, but has no batch
   std::jthread thread([&] { worker.run(); });
   REQUIRE(training.rounds->await());
-  CHECK_FALSE(training.rounds->result().merging);
+  CHECK_FALSE(training.decisions->result().merging);
   training.rounds->resume();
   thread.join();
   CHECK(worker.orders == Orders{"train 2", "merge", "train 2 2/0", "end 2/1"});
@@ -210,8 +212,8 @@ TEST_CASE("after a stop the round ends for all, and the run with it") {
   Trainee worker(training, 0, 5);
   std::jthread thread([&] { worker.run(); });
   REQUIRE(training.rounds->await());
-  CHECK(training.rounds->result().verdict == Verdict::Stop);
-  CHECK(training.rounds->isOver());
+  CHECK(training.decisions->result().verdict == Verdict::Stop);
+  CHECK(training.decisions->isOver());
   training.rounds->resume();
   thread.join();
   CHECK(worker.orders == Orders{"train 2", "merge", "end 2/0"});
@@ -228,8 +230,8 @@ TEST_CASE("an abort ends the run for those that wait, without counters") {
   CHECK(waiting.orders == Orders{"train 2", "end"});
   CHECK_FALSE(training.rounds->await());
   CHECK_FALSE(training.rounds->visit([](int) {}, [] {}));
-  training.rounds->close();
-  CHECK(training.rounds->ledger().rounds == 0);
+  training.decisions->close();
+  CHECK(training.decisions->ledger().rounds == 0);
 }
 
 TEST_CASE("a round that all have merged is committed, also if it is aborted before its end") {
@@ -241,8 +243,8 @@ TEST_CASE("a round that all have merged is committed, also if it is aborted befo
   training.rounds->abort();
   training.rounds->resume();
   thread.join();
-  training.rounds->close();
+  training.decisions->close();
   CHECK(worker.orders == Orders{"train 2", "merge", "end"});
-  CHECK(training.rounds->ledger().iteration == 2);
-  CHECK(training.rounds->ledger().rounds == 1);
+  CHECK(training.decisions->ledger().iteration == 2);
+  CHECK(training.decisions->ledger().rounds == 1);
 }

@@ -13,7 +13,7 @@ namespace {
 struct Rounds1 {
   Rounds1() {
     fit.load();
-    run.rounds.prepare();
+    run.decisions.prepare();
     run.rounds.begin(/*epochs=*/2);
   }
   /// The worker has trained a batch of two examples, to `parameter` and with score 4.
@@ -24,7 +24,7 @@ struct Rounds1 {
         .scoreSum = 8, .weight = 2, .plainScoreSum = 4, .batches = 1, .examples = 2, .iteration = iteration};
     REQUIRE(run.rounds.next(me(), trained).what == Order::Do::Merge);
   }
-  void merge() { run.shares.merge(me(), run.rounds.decision()); }
+  void merge() { run.shares.merge(me(), run.decisions.decision()); }
   void round(float parameter) {
     train(parameter);
     merge();
@@ -126,7 +126,7 @@ TEST_CASE("after a merge that failed and cannot be undone the model keeps its st
   rounds.train(7);
   rounds.run.shares.lose();
   rounds.run.fail(0, std::make_exception_ptr(Error("boom")), [] { return "worker 0 failed"; });
-  rounds.run.rounds.close();
+  rounds.run.decisions.close();
   rounds.fit.merged() = 99;  // a part of its result
   rounds.users.fillAtEnd();
   CHECK(rounds.fit.parameter() == 6);

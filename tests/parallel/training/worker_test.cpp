@@ -13,7 +13,7 @@ namespace {
 struct Queued {
   Queued() {
     fit.load();
-    run.rounds.prepare();
+    run.decisions.prepare();
     run.rounds.begin(1);
     auto data = ToyIterator({{{2, 4}}, {{7}}});
     data.reset(0);
@@ -32,12 +32,12 @@ struct Queued {
     worker().train(tasks, run, fit.replicas.exchange(), listeners);
     tasks.start();
     while (run.rounds.await()) {
-      const bool over = run.rounds.isOver();
+      const bool over = run.decisions.isOver();
       run.rounds.resume();
       if (over) break;
     }
     tasks.wait();
-    run.rounds.close();
+    run.decisions.close();
   }
 
   SmallFit fit;
@@ -60,7 +60,7 @@ TEST_CASE("a worker trains its queue's batches, merges after each and returns th
   Queued queued;
   queued.train();
   CHECK(queued.fit.merged() == 4.25f);
-  CHECK(queued.run.rounds.ledger().merges == 2);
+  CHECK(queued.run.decisions.ledger().merges == 2);
   CHECK(queued.worker().whole());
   const WorkerTimes times = queued.worker().times();
   CHECK(times.worker == 0);

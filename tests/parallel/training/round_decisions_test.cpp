@@ -1,0 +1,211 @@
+// What is decided at the ends of rounds, without threads: the test brings what workers would have trained.
+#include "muster/parallel/training/round_decisions.h"
+
+#include <doctest/doctest.h>
+
+#include <optional>
+
+#include "tests/parallel/no_exchange.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+/// Plans as many iterations as rounds are finished, and one more.
+class Rule final : public Strategy {
+ public:
+  std::string describe() const override { return "a rule"; }
+  RoundPlan plan(const TrainingProgress& progress) override { return {.iterations = progress.rounds + 1}; }
+  void prepare(const Round& round) override { prepared = round.iteration; }
+  bool pending() const override { return isPending; }
+
+  std::int64_t prepared = -1;  // the iteration of the last round that is merged
+  bool isPending = false;
+};
+
+/// Two workers of one node.
+struct Rounds2 {
+  explicit Rounds2(const StrategyTraits& of = {}, Ledger start = ledgerAt({}, 0, 0, 2), bool meet = true)
+      : traits(of),
+        decisions(
+            {.local = 2},
+            {.strategy = rule, .traits = traits, .stop = stop, .learningRate = 0.1, .meetAtLandings = meet},
+            std::move(start), shares) {}
+  /// Each has trained as many batches of weight 2 and score 3.
+  void bring(std::int64_t batches, bool ended = false, bool late = false) {
+    iteration += batches;
+    const auto n = static_cast<double>(batches);
+    for (const int worker : {0, 1})
+      decisions.of(worker) = {.scoreSum = late ? 0 : 6 * n,
+                              .weight = 2 * n,
+                              .batches = batches,
+                              .iteration = iteration,
+                              .ended = ended,
+                              .late = late};
+  }
+  const RoundResult& decide(const Votes& votes = {}) {
+    decisions.agree(exchange, votes);
+    decisions.decideRound();
+    return decisions.result();
+  }
+
+  Rule rule;
+  const StrategyTraits traits;
+  std::atomic<bool> stop{false};
+  NoExchange exchange{2};
+  const std::unique_ptr<MergeUndo> undo = exchange.makeUndo({});
+  MergeShares shares{rule, traits, 2, undo.get(), false};
+  RoundDecisions decisions;
+  std::int64_t iteration = 0;
+};
+
+/// Worker 0 is twice as fast; both arrive every 2 iterations.
+Ledger twoSpeeds() {
+  Ledger ledger = ledgerAt({}, 0, 0, 2);
+  setArrivals(ledger, {.iterations = {2, 2}, .speeds = {2, 1}}, 0.1);
+  return ledger;
+}
+
+}  // namespace
+
+TEST_CASE("rounds are decided, committed and planned until the last epoch ends") {
+  Rounds2 rounds;
+  rounds.decisions.prepare();
+  rounds.decisions.begin(/*epochs=*/2);
+  CHECK(rounds.decisions.ledger().plan.iterations == 1);
+  rounds.bring(1);
+  CHECK(rounds.decide().verdict == Verdict::Continue);
+  CHECK(rounds.decisions.result().merging);
+  CHECK(rounds.rule.prepared == 1);
+  CHECK(rounds.decisions.ledger().iteration == 0);  // until the commit
+  rounds.decisions.commit();
+  CHECK(rounds.decisions.ledger().iteration == 1);
+  CHECK(rounds.decisions.ledger().plan.iterations == 2);
+  for (const bool last : {false, true}) {
+    rounds.bring(2, /*ended=*/true);
+    CHECK(rounds.decide().verdict == Verdict::EpochOver);
+    CHECK(rounds.decisions.isOver() == last);
+    rounds.decisions.commit();
+    CHECK(rounds.decisions.isOver() == last);
+  }
+  CHECK(rounds.decisions.ledger().epoch == 2);
+  CHECK(rounds.decisions.start().epoch == 0);
+}
+
+TEST_CASE("a stop or a pause is the run's end; a node's listeners and any end are answered") {
+  struct Row {
+    Votes votes;
+    bool ended, over, listen;
+  };
+  for (const Row& row : {Row{{}, false, false, false}, Row{{.listens = true}, false, false, true},
+                         Row{{.stop = true}, false, true, true}, Row{{.pause = true}, false, true, true},
+                         Row{{}, true, false, true}}) {
+    Rounds2 rounds;
+    rounds.decisions.prepare();
+    rounds.decisions.begin(2);
+    rounds.bring(1, row.ended);
+    rounds.decide(row.votes);
+    CHECK(rounds.decisions.isOver() == row.over);
+    CHECK(rounds.decisions.nodesListen() == row.listen);
+  }
+}
+
+TEST_CASE("a round without batches is merged only if the strategy has something left at the end") {
+  for (const bool pending : {false, true}) {
+    Rounds2 rounds;
+    rounds.rule.isPending = pending;
+    rounds.decisions.prepare();
+    rounds.decisions.begin(1);
+    rounds.bring(0, /*ended=*/true);
+    CHECK(rounds.decide().merging == pending);
+    CHECK(rounds.rule.prepared == (pending ? 0 : -1));
+  }
+}
+
+TEST_CASE("a failure drops a round of gradients before the updates begin, and keeps it after") {
+  for (const bool updating : {false, true}) {
+    Rounds2 rounds({.localWork = LocalWork::Gradient});
+    rounds.decisions.prepare();
+    rounds.decisions.begin(1);
+    rounds.bring(1);
+    rounds.decide();
+    if (updating) rounds.decisions.beginUpdates();
+    rounds.shares.setUpdated(0, 0.5);
+    rounds.decisions.close();
+    CHECK(rounds.decisions.ledger().rounds == (updating ? 1 : 0));
+    CHECK(rounds.decisions.ledger().score == (updating ? 3.5 : 0));  // with the penalty
+  }
+}
+
+TEST_CASE("a round of steps counts after a failure if its scores are known and its merge has not failed") {
+  struct Row {
+    bool late, failed;
+    std::int64_t rounds;
+  };
+  for (const Row& row : {Row{false, false, 1}, Row{true, false, 0}, Row{false, true, 0}}) {
+    Rounds2 rounds;
+    rounds.decisions.prepare();
+    rounds.decisions.begin(1);
+    rounds.bring(1, false, row.late);
+    rounds.decide();
+    if (row.failed) rounds.shares.lose();
+    rounds.decisions.close();
+    CHECK(rounds.decisions.ledger().rounds == row.rounds);
+  }
+}
+
+TEST_CASE("a merge that is found lost takes the ledger back to the round before") {
+  Rounds2 rounds;
+  rounds.decisions.prepare();
+  rounds.decisions.begin(1);
+  for (int round = 0; round < 2; ++round) {
+    rounds.bring(1);
+    rounds.decide();
+    rounds.decisions.commit();
+  }
+  rounds.decisions.loseMerge();
+  CHECK(rounds.decisions.ledger().iteration == 1);
+  CHECK(rounds.shares.mergeFailed());
+}
+
+TEST_CASE("workers that land alone are merged when they arrive") {
+  CHECK_FALSE(Rounds2().decisions.landsAlone());
+  CHECK_FALSE(Rounds2({}, twoSpeeds(), /*meet=*/true).decisions.landsAlone());
+  Ledger resumed = twoSpeeds();
+  resumed.landingsBefore = 1;
+  CHECK_FALSE(Rounds2({}, resumed, false).decisions.landsAlone());
+
+  Rounds2 rounds({}, twoSpeeds(), false);
+  CHECK(rounds.decisions.landsAlone());
+  rounds.decisions.prepare();
+  rounds.decisions.begin(1);
+  const Contribution mine{.weight = 4, .batches = 2, .examples = 20, .iteration = 1};
+  rounds.decisions.arrive(0, mine);
+  CHECK(rounds.decisions.ledger().workers[0].unmerged.batches == 2);
+  rounds.decisions.decideLanding();
+  CHECK(rounds.decisions.decision().weights == std::vector<double>{4, 0});
+  rounds.decisions.commit();
+  CHECK(rounds.decisions.ledger().workers[0].unmerged.batches == 0);
+  CHECK(landings(rounds.decisions.ledger()) == 1);
+}
+
+TEST_CASE("a resumed run keeps its checkpoint's plan, and refuses an impossible one") {
+  for (const std::int64_t iterations : {7, 0}) {
+    Ledger start = ledgerAt({}, 4, 1, 2);
+    Ledger saved{.workers = std::vector<Tally>(2), .plan = {.iterations = iterations}};
+    saved.flights = FragmentFlights(2);
+    saved.flights.resume({}, std::vector<double>{0, 0, 0, 0, 0});
+    resume(start, saved);
+    Rounds2 rounds({}, start);
+    if (iterations == 0) {
+      CHECK(thrown<SavedStateError>([&] { rounds.decisions.prepare(); }) ==
+            "training state: the strategy's plan: a round must have at least 1 iteration, got 0");
+      continue;
+    }
+    rounds.decisions.prepare();
+    rounds.decisions.begin(1);
+    CHECK(rounds.decisions.ledger().plan.iterations == 7);
+  }
+}
