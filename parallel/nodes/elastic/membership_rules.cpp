@@ -1,7 +1,6 @@
 #include "muster/parallel/nodes/elastic/membership_rules.h"
 
 #include <algorithm>
-#include <sstream>
 #include <utility>
 
 #include "muster/core/base/error.h"
@@ -19,15 +18,9 @@ double seconds(std::chrono::milliseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-std::int64_t latestLease(NodeStore& store) {
-  std::int64_t latest = 0;
-  for (const auto& name : store.names(kLease)) latest = std::max(latest, numberIn(name, kLease));
-  return latest;
-}
-
 /// Ends the attempt of a lease, so that the next lease is open.
 void closeLease(NodeStore& store, std::int64_t number) {
-  store.create(kList + std::to_string(number), fmt::format("{} 0\n", kMagic));
+  MemberList{}.create(store, number);
 }
 
 }  // namespace
@@ -63,28 +56,15 @@ void MembershipRules::beat(NodeStore& store, Time now) {
   joinRequested_ = roster_.anyJoins(generation_.members);
 }
 
-std::optional<MembershipRules::List> MembershipRules::listOf(NodeStore& store, std::int64_t number) const {
-  std::istringstream text(store.get(kList + std::to_string(number)));
-  std::string magic, line;
-  std::size_t count = 0;
-  text >> magic >> count;
-  if (!text || magic != kMagic) return {};
-  List list;
-  while (list.members.size() < count && text >> line) list.members.push_back(line);
-  std::getline(text, line);
-  while (std::getline(text, line)) list.common += line + '\n';
-  return list;
-}
-
 /// The last process of a training erases its texts. A process that was stopped meanwhile finds neither the
 /// list of its generation nor a later one with this process: the others have ended, even if new processes
 /// train now.
 bool MembershipRules::isOver(NodeStore& store) const {
   if (!slept_ || generation_.number == 0) return false;
-  const auto own = listOf(store, generation_.number);
+  const auto own = MemberList::of(store, generation_.number);
   if (own && own->members == generation_.members) return false;
   const auto latest = latestLease(store);
-  const auto list = listOf(store, latest);
+  const auto list = MemberList::of(store, latest);
   return latest <= generation_.number || !list || !contains(list->members, process());
 }
 
@@ -93,7 +73,7 @@ bool MembershipRules::isOver(NodeStore& store) const {
 bool MembershipRules::isLeftOut(NodeStore& store) const {
   const auto latest = latestLease(store);
   if (latest <= generation_.number) return isOver(store);
-  const auto list = listOf(store, latest);
+  const auto list = MemberList::of(store, latest);
   return list && !list->members.empty() && !contains(list->members, process());
 }
 
@@ -110,21 +90,6 @@ void MembershipRules::requireCurrent(NodeStore& store, Time now) {
   if (generation_.number > 0 && isLeftOut(store)) throwLeftOut();
 }
 
-void MembershipRules::requireCommon(const List& list) const {
-  std::istringstream own(options_.common), theirs(list.common);
-  std::string mine, other;
-  const auto read = [](std::istringstream& text, std::string& line) {
-    line.clear();
-    return static_cast<bool>(std::getline(text, line));
-  };
-  for (bool more = true; more;) {
-    const bool isMine = read(own, mine), isTheirs = read(theirs, other);
-    more = isMine || isTheirs;
-    require(isMine == isTheirs && mine == other,
-            "nodes: the processes that train have \"{}\", and this one has \"{}\"", other, mine);
-  }
-}
-
 void MembershipRules::begin(NodeStore& store, Time now) {
   noteTime(now);
   if (isOver(store)) throwLeftOut();
@@ -139,7 +104,7 @@ std::optional<Generation> MembershipRules::tryNext(NodeStore& store, Time now) {
   roster_.look(store, now);
   const auto latest = latestLease(store);
   if (isOver(store)) throwLeftOut();
-  const auto list = latest > 0 ? listOf(store, latest) : List{};
+  const auto list = latest > 0 ? MemberList::of(store, latest) : MemberList{};
   const bool isOnIt = list && contains(list->members, process());
   const auto any = [&](bool (Roster::*is)(const std::string&) const) {
     return std::ranges::any_of(list->members, [&](const auto& one) { return (roster_.*is)(one); });
@@ -157,7 +122,7 @@ std::optional<Generation> MembershipRules::tryNext(NodeStore& store, Time now) {
   } else if (generation_.number > 0) {
     throwLeftOut();
   } else if (any(&Roster::isAlive)) {
-    requireCommon(*list);
+    list->requireCommon(options_.common);
   } else if (!any(&Roster::isOpen)) {
     openLease(store, latest + 1);  // all processes on the list have died
   }
@@ -172,43 +137,27 @@ bool MembershipRules::openLease(NodeStore& store, std::int64_t number) {
 }
 
 void MembershipRules::convene(NodeStore& store, std::int64_t number) {
-  bool more = false, cut = false;
+  bool more = false;
   const auto ready = roster_.ready(generation_.members, more);
-  std::vector<std::string> chosen{process()};
-  for (const auto& one : ready) {
-    if (one == process()) continue;
-    const bool apart =
-        std::ranges::any_of(chosen, [&](const std::string& other) { return roster_.areApart(one, other); });
-    cut = cut || apart;
-    if (!apart) chosen.push_back(one);
-  }
+  const auto members = roster_.together(ready);
   const auto now = roster_.time();
-  if (attempt_.number != number || attempt_.ready != chosen)
-    attempt_ = {.number = number, .changed = now, .ready = chosen};
-  const bool enough = chosen.size() >= static_cast<std::size_t>(options_.minNodes);
-  if (cut && !enough) {  // the other side may have more processes
+  if (attempt_.number != number || attempt_.ready != members)
+    attempt_ = {.number = number, .changed = now, .ready = members};
+  const bool enough = members.size() >= static_cast<std::size_t>(options_.minNodes);
+  if (members.size() < ready.size() && !enough) {  // the other side may have more processes
     closeLease(store, number);
     notBefore_ = now + options_.silence;
     return;
   }
-  if (more || !enough ||
-      now - attempt_.changed < std::min<std::chrono::milliseconds>(options_.silence / 4, 2s))
-    return;
-  std::vector<std::string> members;
-  for (const auto& one : ready)
-    if (contains(chosen, one)) members.push_back(one);
-  publish(store, number, members);
+  if (!more && enough &&
+      now - attempt_.changed >= std::min<std::chrono::milliseconds>(options_.silence / 4, 2s))
+    publish(store, number, members);
 }
 
 void MembershipRules::publish(NodeStore& store, std::int64_t number,
                               const std::vector<std::string>& members) {
-  std::string text = fmt::format("{} {}\n", kMagic, members.size());
-  for (const auto& one : members) text += one + '\n';
-  if (!store.create(kList + std::to_string(number), text + options_.common)) return;
-  // Remove the texts of earlier generations, and the cards of dead processes.
-  for (const auto& prefix : {kLease, kList, kRendezvous})
-    for (const auto& name : store.names(prefix))
-      if (numberIn(name, prefix) < number) store.erase(name);
+  if (!MemberList{members, options_.common}.create(store, number)) return;
+  for (const auto& name : generationTexts(store, number)) store.erase(name);
   for (const auto& process : roster_.dead()) store.eraseAll(kMember + process);
 }
 
@@ -222,7 +171,7 @@ void MembershipRules::giveUp(NodeStore& store) {
                                 seconds(options_.patience)));
 }
 
-Generation MembershipRules::accept(NodeStore& store, std::int64_t number, const List& list) {
+Generation MembershipRules::accept(NodeStore& store, std::int64_t number, const MemberList& list) {
   generation_.number = number;
   generation_.members = list.members;
   generation_.node = static_cast<int>(std::ranges::find(list.members, process()) - list.members.begin());
@@ -240,17 +189,14 @@ bool MembershipRules::tryLeave(NodeStore& store, Time now) {
     store.erase(kMember + process());
     if (generation_.number > 0) roster_.forget();
   }
-  std::vector<std::string> texts;
-  for (const auto& prefix : {kLease, kList, kRendezvous})
-    for (auto& name : store.names(prefix)) texts.push_back(std::move(name));
+  const auto texts = generationTexts(store);
   roster_.look(store, now);
   if (roster_.anyAlive()) return true;
   if (roster_.anyOpen()) return false;
   // A text that another process has written since then stays.
   for (const auto& name : texts) store.erase(name);
   store.eraseAll(kMember);
-  for (const auto& prefix : {kLease, kList, kRendezvous})
-    if (store.names(prefix).empty()) store.eraseAll(prefix);  // what is not complete
+  eraseIncompleteTexts(store);
   return true;
 }
 

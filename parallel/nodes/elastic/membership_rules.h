@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/parallel/nodes/elastic/member_list.h"
 #include "muster/parallel/nodes/elastic/roster.h"
 
 namespace muster {
@@ -68,10 +69,6 @@ class MembershipRules {
 
  private:
   friend struct MembershipPrint;  // of the simulation
-  struct List {
-    std::vector<std::string> members;  // none: the attempt has failed
-    std::string common;
-  };
   struct Attempt {
     std::int64_t number = 0;
     Time changed;  // time of the last change of `ready`
@@ -79,16 +76,14 @@ class MembershipRules {
   };
 
   void noteTime(Time now);
-  std::optional<List> listOf(NodeStore& store, std::int64_t number) const;
   bool isOver(NodeStore& store) const;
   bool isLeftOut(NodeStore& store) const;
   [[noreturn]] void throwLeftOut();
-  void requireCommon(const List& list) const;
   bool openLease(NodeStore& store, std::int64_t number);
   // The work of a lease's holder: finds the living processes and writes the list.
   void convene(NodeStore& store, std::int64_t number);
   void publish(NodeStore& store, std::int64_t number, const std::vector<std::string>& members);
-  Generation accept(NodeStore& store, std::int64_t number, const List& list);
+  Generation accept(NodeStore& store, std::int64_t number, const MemberList& list);
   [[noreturn]] void giveUp(NodeStore& store);
 
   const MembershipOptions options_;

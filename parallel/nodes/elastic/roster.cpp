@@ -139,6 +139,16 @@ bool Roster::areApart(const std::string& one, const std::string& other) const {
   return lostBy(one, other) > 0 && lostBy(one, other) == lostBy(other, one);
 }
 
+std::vector<std::string> Roster::together(const std::vector<std::string>& ready) const {
+  std::vector<std::string> chosen;
+  for (const auto& one : ready) {
+    const auto isApart = [&](const std::string& other) { return areApart(one, other); };
+    if (one == process_ || !(isApart(process_) || std::ranges::any_of(chosen, isApart)))
+      chosen.push_back(one);
+  }
+  return chosen;
+}
+
 std::vector<std::string> Roster::dead() const {
   std::vector<std::string> processes;
   for (const auto& [process, seen] : seen_)

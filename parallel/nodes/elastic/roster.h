@@ -70,6 +70,8 @@ class Roster {
   /// Both say that they could not reach each other in the same generation. One that says so alone has met a
   /// process that was dead or stopped for a time.
   bool areApart(const std::string& one, const std::string& other) const;
+  /// This process and those of `ready` that are apart from none before them, in the order of `ready`.
+  std::vector<std::string> together(const std::vector<std::string>& ready) const;
   std::vector<std::string> dead() const;
 
  private:

@@ -2,40 +2,17 @@
 
 #include <doctest/doctest.h>
 
-#include <map>
 #include <string>
 #include <vector>
 
-#include "muster/parallel/nodes/elastic/names.h"
+#include "tests/parallel/nodes/stored_texts.h"
 
 using namespace muster;
+using muster::test::StoredTexts;
 using namespace std::chrono_literals;
 using Names = std::vector<std::string>;
 
 namespace {
-
-class Texts final : public NodeStore {
- public:
-  std::string describe() const override { return "a map"; }
-  void put(const std::string& name, const std::string& text) override { texts_[name] = text; }
-  bool create(const std::string& name, const std::string& text) override {
-    return texts_.emplace(name, text).second;
-  }
-  std::string get(const std::string& name) override {
-    const auto found = texts_.find(name);
-    return found == texts_.end() ? std::string() : found->second;
-  }
-  void erase(const std::string& name) override { texts_.erase(name); }
-  Names names(const std::string& prefix) override {
-    Names all;
-    for (const auto& [name, text] : texts_)
-      if (name.starts_with(prefix)) all.push_back(name);
-    return all;
-  }
-
- private:
-  std::map<std::string, std::string> texts_;
-};
 
 Roster::Time at(std::chrono::milliseconds time) {
   return Roster::Time(time);
@@ -64,7 +41,7 @@ TEST_CASE("a card is read as it was written; other texts are no cards") {
 }
 
 TEST_CASE("a process is alive while its card changes, open while it was watched for too short a time") {
-  Texts store;
+  StoredTexts store;
   Roster other = rosterOf("b"), own = rosterOf("a");
   other.write(store);
   struct Look {
@@ -90,7 +67,7 @@ TEST_CASE("a process is alive while its card changes, open while it was watched 
 }
 
 TEST_CASE("members of the last generation come first in their order, newcomers last") {
-  Texts store;
+  StoredTexts store;
   Roster own = rosterOf("m"), second = rosterOf("k"), newcomer = rosterOf("a"), busy = rosterOf("z"),
          stranger = rosterOf("s", "other options");
   for (Roster* one : {&own, &second, &busy}) one->own().from = 4;
@@ -121,7 +98,7 @@ TEST_CASE("two processes are apart if both lost each other in the same generatio
   for (const Case& c : {Case{3, 3, true}, Case{3, 2, false}, Case{3, 0, false}, Case{0, 0, false}}) {
     CAPTURE(c.one);
     CAPTURE(c.other);
-    Texts store;
+    StoredTexts store;
     Roster own = rosterOf("a"), other = rosterOf("b");
     if (c.one > 0) own.own().lost["b"] = c.one;
     if (c.other > 0) other.own().lost["a"] = c.other;
@@ -130,4 +107,17 @@ TEST_CASE("two processes are apart if both lost each other in the same generatio
     CHECK(own.areApart("a", "b") == c.apart);
     CHECK(own.areApart("b", "a") == c.apart);
   }
+}
+
+TEST_CASE("of two processes that are apart this one, or the first, is in the generation") {
+  StoredTexts store;
+  Roster own = rosterOf("m"), a = rosterOf("a"), b = rosterOf("b"), c = rosterOf("c");
+  // m and b are apart, and so are a and c.
+  own.own().lost["b"] = b.own().lost["m"] = 3;
+  a.own().lost["c"] = c.own().lost["a"] = 4;
+  for (Roster* one : {&a, &b, &c}) one->write(store);
+  own.look(store, at(0ms));
+  CHECK(own.together({"b", "a", "m", "c"}) == Names{"a", "m"});
+  CHECK(own.together({"c", "m"}) == Names{"c", "m"});
+  CHECK(own.together({"m"}) == Names{"m"});
 }
