@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
-#include "muster/core/base/log.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/input_file.h"
 #include "muster/core/nn/network.h"
@@ -43,7 +42,9 @@ std::set<std::filesystem::path> filesIn(const CheckpointOptions& options) {
 }  // namespace
 
 CheckpointListener::CheckpointListener(CheckpointOptions options)
-    : options_(std::move(options)), iterations_(options_.everyIterations) {
+    : options_(std::move(options)),
+      iterations_(options_.everyIterations),
+      kept_(options_.directory, options_.baseName, options_.keepLast, options_.keepEveryEpochs) {
   const auto& o = options_;
   require(o.everyEpochs >= 0, "checkpoint listener: everyEpochs cannot be negative, got {}", o.everyEpochs);
   require(o.everyIterations >= 0, "checkpoint listener: everyIterations cannot be negative, got {}",
@@ -86,9 +87,7 @@ void CheckpointListener::onFitStart(const FitEvent& event) {
   }
   for (const auto* const of : {"-epoch-", "-best."})
     removeAbandonedTemporaries(options_.directory, options_.baseName + of);
-  if (options_.resumed && files_.empty())
-    for (auto& file : checkpointsIn(options_.directory, options_.baseName))
-      if (!isKeptForGood(file.place) && isRegularFile(file.path)) files_.push_back(std::move(file.path));
+  if (options_.resumed) kept_.takeOver();
   if (options_.best && !bestValue_) readBest();  // requireOwnFiles lets only the training's own best pass
   iterations_.start(model.iteration());
   last_ = now();
@@ -107,7 +106,7 @@ void CheckpointListener::requireOwnFiles(const Model& model) const {
   if (options_.resumed || (!options_.exclusive && isTrained(model))) return;
   CheckpointWriter writer{
       .continues = isTrained(model) ? model.loadedFrom() : std::filesystem::path(),
-      .own = own_,
+      .own = kept_.own(),
       .toContinue = "continue it from the newest file, with `resumed` in the CheckpointOptions",
       .toSeparate = "choose another directory or another baseName"};
   if (isTrained(model)) writer.place = CheckpointPlace{model.epoch(), model.iteration()};
@@ -134,7 +133,7 @@ void CheckpointListener::onEpochEnd(const EpochEvent& event) {
   const CheckpointPlace place{event.epoch + 1, 0};
   const auto better = options_.best ? betterValue(event) : std::nullopt;
   const bool saves =
-      due_ || isKeptForGood(place) || (options_.everyEpochs > 0 && place.epoch % options_.everyEpochs == 0);
+      due_ || kept_.isForGood(place) || (options_.everyEpochs > 0 && place.epoch % options_.everyEpochs == 0);
   trainedSince_ = false;
   if (!better && !saves) return;
   const TrainingState state = event.trainer.trainingState();
@@ -159,7 +158,7 @@ void CheckpointListener::onFitEnd(Trainer& trainer) {
   finishWriting();
   // A process that was killed after its last checkpoint may have left one too many, also if nothing was left
   // to train. Not at the start: the newest may be broken, and the training resumed from an older one.
-  forgetOld();
+  kept_.removeOld();
   if (problem) std::rethrow_exception(problem);
 }
 
@@ -168,14 +167,13 @@ void CheckpointListener::save(Trainer& trainer, const TrainingState& state, cons
   last_ = now();
   finishCheckpoint();
   if (std::exchange(saved_, place) == place) return;
-  inWork_ = checkpointPath(options_.directory, options_.baseName, place);
-  inWorkForGood_ = isKeptForGood(place);
   Model& model = trainer.model();
   if (options_.save) {
-    options_.save(model, inWork_);
-    return keep();
+    options_.save(model, kept_.path(place));
+    return kept_.add(place);
   }
-  writer_.write(dynamic_cast<Network&>(model), state, options_.notes, inWork_);
+  inWork_ = place;
+  writer_.write(dynamic_cast<Network&>(model), state, options_.notes, kept_.path(place));
 }
 
 std::optional<double> CheckpointListener::betterValue(const EpochEvent& event) const {
@@ -189,7 +187,7 @@ void CheckpointListener::saveBest(Trainer& trainer, const TrainingState& state, 
   ModelNotes notes = options_.notes;
   notes[kValueNote] = fmt::format("{}", value);
   bestWriter_.write(dynamic_cast<Network&>(trainer.model()), state, notes, bestFile());
-  own_.insert(bestFile());
+  kept_.addOwn(bestFile());
   bestValue_ = value;
 }
 
@@ -209,11 +207,7 @@ void CheckpointListener::readBest() {
     throw FileError(bestFile(),
                     "does not hold the monitored value: it was not written by a checkpoint listener");
   bestValue_ = value;
-  own_.insert(bestFile());
-}
-
-bool CheckpointListener::isKeptForGood(const CheckpointPlace& place) const {
-  return options_.keepEveryEpochs > 0 && place.iteration == 0 && place.epoch % options_.keepEveryEpochs == 0;
+  kept_.addOwn(bestFile());
 }
 
 bool CheckpointListener::busy() const {
@@ -223,7 +217,7 @@ bool CheckpointListener::busy() const {
 void CheckpointListener::finishCheckpoint() {
   if (!writer_.begun()) return;
   writer_.finish();
-  keep();
+  kept_.add(inWork_);
 }
 
 void CheckpointListener::finishWriting() {
@@ -235,29 +229,6 @@ void CheckpointListener::finishWriting() {
   }
   finishCheckpoint();
   if (problem) std::rethrow_exception(problem);
-}
-
-void CheckpointListener::keep() {
-  own_.insert(inWork_);
-  std::erase(files_, inWork_);  // training an epoch again replaces its file
-  if (!inWorkForGood_) files_.push_back(inWork_);
-  forgetOld();
-}
-
-void CheckpointListener::forgetOld() {
-  while (options_.keepLast > 0 && static_cast<std::int64_t>(files_.size()) > options_.keepLast)
-    forgetOldest();
-}
-
-void CheckpointListener::forgetOldest() {
-  std::error_code error;
-  std::filesystem::remove(files_.front(), error);
-  // A file that cannot be deleted does not end a training.
-  if (error)
-    logWarning("{}: an old checkpoint cannot be removed: {}", files_.front().string(), error.message());
-  else
-    own_.erase(files_.front());
-  files_.pop_front();
 }
 
 }  // namespace muster

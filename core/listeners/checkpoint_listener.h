@@ -12,6 +12,7 @@
 #include "muster/core/io/checkpoint_files.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/listeners/checkpoint_lock.h"
+#include "muster/core/listeners/detail/kept_checkpoints.h"
 #include "muster/core/listeners/every.h"
 #include "muster/core/listeners/model_writer.h"
 #include "muster/core/listeners/monitored.h"
@@ -93,7 +94,7 @@ class CheckpointListener final : public StateRecorder {
   bool busy() const;
   /// The last checkpoints, oldest first; complete after `fit()`. Those of every M-th epoch and the best are
   /// not among them.
-  const std::deque<std::filesystem::path>& files() const { return files_; }
+  const std::deque<std::filesystem::path>& files() const { return kept_.files(); }
   /// The path of the best checkpoint; the file may not exist yet.
   std::filesystem::path bestFile() const;
   /// Its value; nothing before the first. A training that goes on in the directory begins with the file's.
@@ -110,13 +111,8 @@ class CheckpointListener final : public StateRecorder {
   void requireFiles(const Model& model) const;
   /// Refuses to mix the files of two trainings.
   void requireOwnFiles(const Model& model) const;
-  bool isKeptForGood(const CheckpointPlace& place) const;
   void finishCheckpoint();
   void finishWriting();
-  /// The file is complete: removes those that are too many.
-  void keep();
-  void forgetOld();
-  void forgetOldest();
 
   CheckpointOptions options_;
   std::optional<CheckpointLock> lock_;  // during `fit`
@@ -126,11 +122,9 @@ class CheckpointListener final : public StateRecorder {
   bool trainedSince_ = false;  // the end of an epoch, and no checkpoint since
   std::optional<CheckpointPlace> saved_;
   std::optional<double> bestValue_;
-  std::deque<std::filesystem::path> files_;
-  std::set<std::filesystem::path> own_;     // this training's: written by this listener, or the best one read
+  detail::KeptCheckpoints kept_;
   std::set<std::filesystem::path> before_;  // unless exclusive: found when the listener was made
-  std::filesystem::path inWork_;
-  bool inWorkForGood_ = false;  // keepEveryEpochs keeps it
+  CheckpointPlace inWork_;                  // the checkpoint that `writer_` writes
   ModelWriter writer_, bestWriter_;
 };
 
