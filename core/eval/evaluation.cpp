@@ -94,6 +94,22 @@ std::int64_t labelOf(const Tensor& labels, std::int64_t i, const Shape& rows, st
   throw InvalidArgument(fmt::format("evaluation: the label of {} is not one-hot", where));
 }
 
+/// The macro mean of a class's score.
+template <typename Score>
+double meanOver(const Evaluation& e, const Score& score) {
+  double sum = 0;
+  std::int64_t classes = 0;
+  for (std::int64_t c = 0; c < e.classes(); ++c) {
+    bool occurs = false;  // in the data or in the predictions
+    for (std::int64_t other = 0; other < e.classes() && !occurs; ++other)
+      occurs = e.count(c, other) > 0 || e.count(other, c) > 0;
+    if (!occurs) continue;
+    sum += score(e, c);
+    ++classes;
+  }
+  return classes == 0 ? 0 : sum / static_cast<double>(classes);
+}
+
 }  // namespace
 
 Evaluation::Evaluation(std::int64_t classes) : classes_(classes) {
@@ -210,21 +226,15 @@ double Evaluation::f1(std::int64_t ofClass) const {
 }
 
 double Evaluation::precision() const {
-  double sum = 0;
-  for (std::int64_t c = 0; c < classes_; ++c) sum += precision(c);
-  return sum / static_cast<double>(classes_);
+  return meanOver(*this, [](const Evaluation& e, std::int64_t c) { return e.precision(c); });
 }
 
 double Evaluation::recall() const {
-  double sum = 0;
-  for (std::int64_t c = 0; c < classes_; ++c) sum += recall(c);
-  return sum / static_cast<double>(classes_);
+  return meanOver(*this, [](const Evaluation& e, std::int64_t c) { return e.recall(c); });
 }
 
 double Evaluation::f1() const {
-  double sum = 0;
-  for (std::int64_t c = 0; c < classes_; ++c) sum += f1(c);
-  return sum / static_cast<double>(classes_);
+  return meanOver(*this, [](const Evaluation& e, std::int64_t c) { return e.f1(c); });
 }
 
 void Evaluation::requireClass(std::int64_t index) const {

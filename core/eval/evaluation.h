@@ -20,8 +20,8 @@ class Model;
 /// nor on how they were split into batches and over workers. The predicted class is the one with the largest
 /// prediction, the first of equal ones.
 ///
-/// 0/0 is 0, as in scikit-learn with `zero_division=0`; macro means are over all classes, and macro F1 is the
-/// mean of the classes' F1. (Deeplearning4j leaves classes with 0/0 out of its means.)
+/// 0/0 is 0, as in scikit-learn with `zero_division=0`; macro means are over the classes that occur in the
+/// data or the predictions, that of F1 over their F1. (Deeplearning4j leaves out all classes with 0/0.)
 class Evaluation {
  public:
   /// @throws InvalidArgument for fewer than two classes.

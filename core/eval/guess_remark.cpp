@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "muster/core/base/plural.h"
@@ -30,41 +31,73 @@ std::string remarkOn(const RegressionEvaluation& scores) {
                         std::sqrt(std::max(static_cast<double>(scores.examples()) - 3, 0.0));
   if (r2 > 0 && errors > 1) return {};
   const auto& targets = scores.targets();
-  return sentence(
-      scores.examples(), r2 > 0,
-      fmt::format("the mean of {} (R2 {:.4f})",
-                  targets.size() == 1 ? printableText(targets.front().name) : std::string("their numbers"),
-                  r2));
+  const auto target =
+      targets.size() == 1 ? printableText(targets.front().name) : std::string("their numbers");
+  if (std::isnan(r2))
+    return fmt::format(
+        "{} no different numbers, so {} not tell how well {} predicted (R2 undefined)",
+        scores.examples() == 1 ? "one held-out example has"
+                               : fmt::format("the {} held-out examples have", scores.examples()),
+        scores.examples() == 1 ? "it does" : "they do", targets.size() == 1 ? target + " is" : "they are");
+  return sentence(scores.examples(), r2 > 0, fmt::format("the mean of {} (R2 {:.4f})", target, r2));
 }
 
-std::string remarkOn(const Evaluation& scores) {
+/// A classification and the best answer that is the same for all examples, each weighted by its class.
+struct GuessedClass {
+  std::int64_t answer = 0;
+  double all = 0;            // weight of the examples
+  double right = 0;          // of those that are predicted rightly
+  double guessed = 0;        // of those of the one class
+  double won = 0, lost = 0;  // right by the network alone, and by the one class alone
+  double squares = 0;        // of these examples' weights
+};
+
+GuessedClass guessOf(const Evaluation& scores, std::span<const float> weights) {
+  const auto weightOf = [&](std::int64_t c) {
+    return weights.empty() ? 1.0 : double{weights[static_cast<std::size_t>(c)]};
+  };
   std::vector<std::int64_t> counts(static_cast<std::size_t>(scores.classes()));
-  std::int64_t right = 0;
+  GuessedClass guess;
   for (std::int64_t actual = 0; actual < scores.classes(); ++actual) {
-    right += scores.count(actual, actual);
-    for (std::int64_t c = 0; c < scores.classes(); ++c)
-      counts[static_cast<std::size_t>(actual)] += scores.count(actual, c);
+    auto& count = counts[static_cast<std::size_t>(actual)];
+    for (std::int64_t c = 0; c < scores.classes(); ++c) count += scores.count(actual, c);
+    const double weight = weightOf(actual) * static_cast<double>(count);
+    guess.all += weight;
+    guess.right += weightOf(actual) * static_cast<double>(scores.count(actual, actual));
+    if (weight <= guess.guessed) continue;
+    guess.guessed = weight;
+    guess.answer = actual;
   }
-  const auto most = std::ranges::max_element(counts);
-  const auto commonest = most - counts.begin();
-  const std::int64_t both = scores.count(commonest, commonest);  // right by the network and by the one class
-  const std::int64_t won = right - both, lost = *most - both;
-  if (static_cast<double>(won - lost) > std::sqrt(static_cast<double>(won + lost))) return {};
+  for (std::int64_t c = 0; c < scores.classes(); ++c) {
+    const std::int64_t right = scores.count(c, c);
+    const bool guessed = c == guess.answer;
+    const auto differ = static_cast<double>(guessed ? counts[static_cast<std::size_t>(c)] - right : right);
+    (guessed ? guess.lost : guess.won) += weightOf(c) * differ;
+    guess.squares += weightOf(c) * weightOf(c) * differ;
+  }
+  return guess;
+}
+
+std::string remarkOn(const Evaluation& scores, std::span<const float> weights) {
+  if (std::ssize(weights) != scores.classes()) weights = {};
+  const auto guess = guessOf(scores, weights);
+  if (guess.all == 0 || guess.won - guess.lost > std::sqrt(guess.squares)) return {};
+  const auto& names = scores.classNames();
+  const auto answer = names.empty() ? fmt::format("{}", guess.answer)
+                                    : printableText(names[static_cast<std::size_t>(guess.answer)]);
   return sentence(
-      scores.examples(), won > lost,
-      fmt::format("the commonest class {} for all (accuracy {:.4f}, and {:.4f})",
-                  scores.classNames().empty()
-                      ? fmt::format("{}", commonest)
-                      : printableText(scores.classNames()[static_cast<std::size_t>(commonest)]),
-                  scores.accuracy(), static_cast<double>(*most) / static_cast<double>(scores.examples())));
+      scores.examples(), guess.won > guess.lost,
+      fmt::format("the {}class {} for all (accuracy{} {:.4f}, and {:.4f})",
+                  weights.empty() ? "commonest " : "", answer, weights.empty() ? "" : ", by class weights,",
+                  guess.right / guess.all, guess.guessed / guess.all));
 }
 
 }  // namespace
 
-std::string guessRemark(const AnyEvaluation& evaluation) {
+std::string guessRemark(const AnyEvaluation& evaluation, std::span<const float> classWeights) {
   switch (evaluation.task()) {
     case Task::Classification:
-      return remarkOn(evaluation.classification());
+      return remarkOn(evaluation.classification(), classWeights);
     case Task::Regression:
       return remarkOn(evaluation.regression());
     case Task::Labels:

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <string>
 
 #include "muster/core/eval/any_evaluation.h"
@@ -9,12 +10,15 @@ namespace muster {
 
 /// A sentence if held-out examples are predicted no better than by one answer for all of them, or so little
 /// better that it may be chance: the commonest class, or the mean of the numbers. "" if better, or for
-/// several labels an example.
+/// several labels an example. Says so, too, if all of the numbers are equal.
 ///
 /// May be chance: within one standard error. Of two ways to classify the same examples that is the square
 /// root of the number that one of them alone has right (McNemar 1947); of a correlation it is 1 / sqrt(N - 3)
-/// of its inverse hyperbolic tangent (Fisher 1921).
-std::string guessRemark(const AnyEvaluation& evaluation);
+/// of its inverse hyperbolic tangent (Fisher 1921). With class weights each example counts as much as its
+/// class weighs, as it does in the loss: the answer is then the class with the largest weight in all, and the
+/// standard error is the square root of the sum of the squared weights.
+/// @param classWeights  [class] of the training; empty: 1 for each.
+std::string guessRemark(const AnyEvaluation& evaluation, std::span<const float> classWeights = {});
 
 /// What few examples, below 1000, say of a classification's accuracy, to follow their number: its 95 %
 /// interval.

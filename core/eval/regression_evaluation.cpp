@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/base/printable_text.h"
 #include "muster/core/eval/detail/label_width.h"
+#include "muster/core/eval/detail/r2_text.h"
 #include "muster/core/eval/detail/rows.h"
 
 namespace muster {
@@ -107,7 +109,7 @@ double RegressionEvaluation::r2(std::int64_t column) const {
   if (examples_ == 0) return 0;
   const double errors = static_cast<double>(examples_) * sums[SquaredErrors].value();
   const double deviations = scatter(sums, SquaredLabels, Labels, Labels);
-  if (deviations == 0) return errors == 0 ? 1 : 0;
+  if (deviations == 0) return std::numeric_limits<double>::quiet_NaN();
   return 1 - errors / deviations;
 }
 
@@ -138,7 +140,14 @@ double RegressionEvaluation::rootMeanSquaredError() const {
 }
 
 double RegressionEvaluation::r2() const {
-  return meanOver(&RegressionEvaluation::r2);
+  double sum = 0;
+  std::int64_t defined = 0;
+  for (std::int64_t c = 0; c < columns(); ++c)
+    if (const double score = r2(c); !std::isnan(score)) {
+      sum += score;
+      ++defined;
+    }
+  return defined == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / static_cast<double>(defined);
 }
 
 double RegressionEvaluation::correlation() const {
@@ -151,15 +160,15 @@ std::string RegressionEvaluation::summary() const {
   for (std::int64_t c = 0; c < printed; ++c) names.push_back(nameOf(c));
   const int width = detail::labelWidth(names);
   const auto row = [&](std::string_view name, double mse, double rmse, double mae, double r2, double r) {
-    return fmt::format("{:>{}} {:>12.6g} {:>12.6g} {:>12.6g} {:>10.4f} {:>12.4f}\n", name, width, mse, rmse,
-                       mae, r2, r);
+    return fmt::format("{:>{}} {:>12.6g} {:>12.6g} {:>12.6g} {:>10} {:>12.4f}\n", name, width, mse, rmse, mae,
+                       detail::r2Text(r2), r);
   };
-  std::string text =
-      fmt::format("{}, {}: R2 {:.4f}, RMSE {:.6g}, MAE {:.6g}{}\n\n", plural(examples_, "example"),
-                  plural(columns(), "column"), r2(), rootMeanSquaredError(), meanAbsoluteError(),
-                  targets_.empty() ? ""
-                  : columns() == 1 ? ", in the column's own units"
-                                   : ", in the columns' own units");
+  std::string text = fmt::format("{}, {}: R2 {}, RMSE {:.6g}, MAE {:.6g}{}\n\n", plural(examples_, "example"),
+                                 plural(columns(), "column"), detail::r2Text(r2()), rootMeanSquaredError(),
+                                 meanAbsoluteError(),
+                                 targets_.empty() ? ""
+                                 : columns() == 1 ? ", in the column's own units"
+                                                  : ", in the columns' own units");
   text += fmt::format("{:>{}} {:>12} {:>12} {:>12} {:>10} {:>12}\n", "column", width, "MSE", "RMSE", "MAE",
                       "R2", "correlation");
   for (std::int64_t c = 0; c < printed; ++c)

@@ -49,8 +49,8 @@ class RegressionEvaluation {
   /// Square root of the mean squared error.
   double rootMeanSquaredError(std::int64_t column) const;
   /// The coefficient of determination: 1 - sum of squared errors / sum of squared deviations of the labels
-  /// from their mean. 1 is perfect, 0 as good as predicting the mean. If all labels are equal, 1 for perfect
-  /// predictions and else 0.
+  /// from their mean. 1 is perfect, 0 as good as predicting the mean. NaN if all labels are equal: undefined;
+  /// the mean over the columns is of those that have one.
   double r2(std::int64_t column) const;
   /// Pearson's correlation of predictions and labels; 0 if either are all equal.
   double correlation(std::int64_t column) const;

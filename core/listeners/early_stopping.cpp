@@ -108,9 +108,10 @@ void EarlyStopping::onEpochEnd(const EpochEvent& event) {
   if (!std::isfinite(now.value))
     return stop(
         event.trainer, StopReason::NotANumber, finished,
-        fmt::format(
-            "the {} is {}{}", monitored_.name(), now.value,
-            options_.monitor == Monitor::Loss ? ", perhaps because predictions are not probabilities" : ""));
+        fmt::format("the {} is {}{}", monitored_.name(), now.value,
+                    options_.monitor == Monitor::Loss ? ", perhaps because predictions are not probabilities"
+                    : options_.monitor == Monitor::R2 ? ", perhaps because all numbers to predict are equal"
+                                                      : ""));
   Model& model = event.trainer.model();
   const bool better = !best_ || monitored_.gain(now.value, best_->value) > 0;
   if (better) {

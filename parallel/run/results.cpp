@@ -33,7 +33,7 @@ void putScores(const AnyEvaluation& scores, std::string_view on, JsonWriter& jso
       put("Loss", scores.loss());
       return putF1();
     case Task::Regression:
-      put("R2", scores.regression().r2());
+      if (const double r2 = scores.regression().r2(); std::isfinite(r2)) put("R2", r2);
       put("Rmse", scores.regression().rootMeanSquaredError());
       put("Mae", scores.regression().meanAbsoluteError());
       return put("Loss", scores.loss());

@@ -327,7 +327,7 @@ TEST_CASE("an evaluation names a model's classes, and gives errors in a target's
         class   examples  precision     recall         F1
 0 long-haired          3     1.0000     1.0000     1.0000
  1 Überrascht          0     0.0000     0.0000     0.0000
-   macro mean          3     0.5000     0.5000     0.5000
+   macro mean          3     1.0000     1.0000     1.0000
 
 confusion matrix (rows: true class, columns: predicted class)
               0 1

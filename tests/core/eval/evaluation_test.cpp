@@ -74,7 +74,7 @@ TEST_CASE("scores equal those worked out by hand") {
   CHECK(e.f1() == doctest::Approx(26.0 / 45));
 }
 
-TEST_CASE("a ratio 0/0 is 0 and counts in the macro mean") {
+TEST_CASE("a ratio 0/0 is 0, and macro means are over classes that occur in the data or the predictions") {
   Evaluation none(2);
   CHECK(none.accuracy() == 0);
   CHECK(none.f1() == 0);
@@ -84,8 +84,17 @@ TEST_CASE("a ratio 0/0 is 0 and counts in the macro mean") {
   CHECK(none.precision(1) == 0);
   CHECK(none.recall(1) == 0);
   CHECK(none.f1(1) == 0);
-  CHECK(none.precision() == 0.5);
-  CHECK(none.f1() == 0.5);
+  CHECK(none.precision() == 1);
+  CHECK(none.recall() == 1);
+  CHECK(none.f1() == 1);
+  // Class 1 is only predicted, class 2 only occurs, class 3 does neither: three classes are left, as in
+  // scikit-learn's f1_score([0, 0, 2], [0, 1, 0], average="macro", zero_division=0).
+  Evaluation some(4);
+  const auto [guesses, truths] = examplesOf({{0, 0}, {0, 1}, {2, 0}}, 4);
+  some.add(guesses, truths);
+  CHECK(some.precision() == doctest::Approx(0.5 / 3));
+  CHECK(some.recall() == doctest::Approx(0.5 / 3));
+  CHECK(some.f1() == doctest::Approx(0.5 / 3));
 }
 
 TEST_CASE("top-k accuracy counts ranks, and orders equal predictions by class") {

@@ -59,6 +59,33 @@ TEST_CASE("a classification is compared with the commonest class, and few exampl
   CHECK(guessRemark(counted(20, 3, 7)).empty());   // 7 - 3 above sqrt(10)
 }
 
+TEST_CASE("with class weights an example counts as much as in the loss") {
+  // All 18 of the first class are right, and none of the 2 of the other. Each class weighs 9 in all.
+  const auto never = counted(18, 0, 0), found = counted(12, 6, 2);
+  AnyEvaluation missed(Task::Classification, 2);
+  missed.merge(never);
+  for (int i = 0; i < 2; ++i) missed.add(Tensor::of({0.75f, 0.25f}, {1, 2}), test::integers({1}));
+  missed.describe({.classes = {"often", "rare"}});
+  const std::vector<float> balanced{0.5f, 4.5f};
+  CHECK(guessRemark(missed, balanced) ==
+        "the 20 held-out examples are predicted no better than by the class often for all (accuracy, by "
+        "class weights, 0.5000, and 0.5000): the inputs may not tell it, or the training was too short");
+  // 14 of 20 are right, fewer than the 18 of the commonest class, but balanced it is 5/6: won is 9, lost 3.
+  CHECK_CONTAINS(guessRemark(found), "no better than by the commonest class often");
+  CHECK_CONTAINS(guessRemark(found, balanced), "hardly better");  // 6 is below sqrt(2 * 4.5^2 + 6 * 0.5^2)
+  CHECK(guessRemark(counted(60, 30, 10), balanced).empty());      // 45 - 15 above sqrt(210)
+}
+
+TEST_CASE("held-out numbers that are all equal do not tell how well they are predicted") {
+  const Tensor fives = Tensor::of({5, 5}, {2, 1});
+  CHECK(guessRemark(regressed(fives, fives)) ==
+        "the 2 held-out examples have no different numbers, so they do not tell how well price is predicted "
+        "(R2 undefined)");
+  CHECK(guessRemark(regressed(fives.rows(0, 1), fives.rows(0, 1))) ==
+        "one held-out example has no different numbers, so it does not tell how well price is predicted (R2 "
+        "undefined)");
+}
+
 TEST_CASE("a regression is compared with the mean, and few examples do not decide") {
   const Tensor rising = Tensor::of({1, 2, 3, 4, 5}, {5, 1});
   // R2 is 1 - 10.125 / 10.8; the correlation is 0.2887, atanh(0.2887) sqrt(2) = 0.42 standard errors.

@@ -74,10 +74,16 @@ TEST_CASE("equal labels, and none") {
   CHECK(e.r2() == 0);
   const Tensor labels = Tensor::of({0.1f, 0.1f, 0.1f}, {3, 1});
   e.add(labels, labels);
-  CHECK(e.r2() == 1);
+  CHECK(std::isnan(e.r2()));
   CHECK(e.correlation() == 0);
   e.add(Tensor::of({0.2f}, {1, 1}), Tensor::of({0.1f}, {1, 1}));
-  CHECK(e.r2() == 0);  // as in scikit-learn
+  CHECK(std::isnan(e.r2()));
+  CHECK_CONTAINS(e.summary(), "4 examples, 1 column: R2 undefined, RMSE 0.05");
+  RegressionEvaluation two(2);  // the labels of one column are equal, of the other 1 and 3
+  two.add(Tensor::of({5, 1, 5, 2}, {2, 2}), Tensor::of({5, 1, 5, 3}, {2, 2}));
+  CHECK(std::isnan(two.r2(0)));
+  CHECK(two.r2(1) == 0.5);
+  CHECK(two.r2() == 0.5);
 }
 
 TEST_CASE("what a regression cannot be evaluated on is refused, and nothing is added") {
