@@ -43,6 +43,7 @@ std::optional<int> monthNamed(std::string_view text) {
   std::string name(text);
   for (char& c : name)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  if (name == "sept") return 9;
   const auto found = std::ranges::find_if(
       kMonths, [&](auto month) { return name == month || (name.size() == 3 && month.starts_with(name)); });
   return found == kMonths.end() ? std::nullopt : std::optional<int>(found - kMonths.begin() + 1);
@@ -72,6 +73,45 @@ std::optional<double> periodIn(std::string_view text) {
   return daysFrom2000(std::chrono::year(*year) / first / 1);
 }
 
+/// Takes a year of four digits or, if `two` may be enough, of two: 69 to 99 are 1969 to 1999, and 00 to 68
+/// are 2000 to 2068, as in POSIX.
+std::optional<int> takeYear(std::string_view& text, bool two) {
+  if (const auto year = takeNumber(text, 4, 4)) return year;
+  const auto year = two ? takeNumber(text, 2, 2) : std::nullopt;
+  return year ? std::optional(*year + (*year < 69 ? 2000 : 1900)) : std::nullopt;
+}
+
+/// The day of a calendar, if it has it.
+std::optional<double> dayOf(int year, int month, int day) {
+  const std::chrono::year_month_day date{std::chrono::year(year),
+                                         std::chrono::month(static_cast<unsigned>(month)),
+                                         std::chrono::day(static_cast<unsigned>(day))};
+  return date.ok() ? std::optional(daysFrom2000(date)) : std::nullopt;
+}
+
+/// Takes letters or digits, after what separates the parts of a date.
+std::string_view takePart(std::string_view& text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" -/.,"), text.size()));
+  const auto isLetter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const bool digits = !text.empty() && isDigit(text.front());
+  const auto end = std::ranges::find_if_not(text, [&](char c) { return digits ? isDigit(c) : isLetter(c); });
+  const auto part = text.substr(0, static_cast<std::size_t>(end - text.begin()));
+  text.remove_prefix(part.size());
+  return part;
+}
+
+/// Takes a date with the name of its month: "23-Mar-2016", "March 24, 2016" or "2016 Mar 24".
+std::optional<double> takeNamedDate(std::string_view& text) {
+  std::array<std::string_view, 3> parts{};
+  for (auto& part : parts) part = takePart(text);
+  const bool monthFirst = monthNamed(parts[0]).has_value(), yearFirst = !monthFirst && parts[0].size() == 4;
+  const auto month = monthNamed(parts[monthFirst ? 0 : 1]);
+  auto days = parts[monthFirst ? 1 : yearFirst ? 2 : 0], years = parts[yearFirst ? 0 : 2];
+  const auto day = takeNumber(days, 1, 2), year = takeYear(years, !yearFirst);
+  if (!month || !day || !year || !days.empty() || !years.empty()) return std::nullopt;
+  return dayOf(*year, *month, *day);
+}
+
 std::optional<double> takeDate(std::string_view& text, DateOrder order) {
   static constexpr std::array<std::array<int, 3>, 3> kPlaces{{{0, 1, 2}, {2, 1, 0}, {2, 0, 1}}};  // y, m, d
   const auto& place = kPlaces[static_cast<std::size_t>(order)];
@@ -83,16 +123,13 @@ std::optional<double> takeDate(std::string_view& text, DateOrder order) {
       if (separator != '-' && separator != '/' && separator != '.') return std::nullopt;
     }
     if (i > 0 && !take(text, separator)) return std::nullopt;
-    const auto part = i == place[0] ? takeNumber(text, 4, 4) : takeNumber(text, 1, 2);
+    // "23-03-19" may begin with the year, "23/3/19" and "23.3.19" hardly ever do.
+    const auto part = i == place[0] ? takeYear(text, i == 2 && separator != '-') : takeNumber(text, 1, 2);
     if (!part) return std::nullopt;
     parts[static_cast<std::size_t>(i)] = *part;
   }
   const auto at = [&](int i) { return parts[static_cast<std::size_t>(place[static_cast<std::size_t>(i)])]; };
-  const std::chrono::year_month_day day{std::chrono::year(at(0)),
-                                        std::chrono::month(static_cast<unsigned>(at(1))),
-                                        std::chrono::day(static_cast<unsigned>(at(2)))};
-  if (!day.ok()) return std::nullopt;
-  return daysFrom2000(day);
+  return dayOf(at(0), at(1), at(2));
 }
 
 /// Takes "12:30", "12:30:05" or "12:30:05.25", as a fraction of a day.
@@ -232,7 +269,10 @@ bool namesDay(std::string_view cell) {
 std::optional<double> daysIn(std::string_view cell, DateOrder order) {
   if (order == DateOrder::YearMonthDay)
     if (const auto period = periodIn(cell)) return period;
-  const auto days = takeDate(cell, order);
+  auto rest = cell;
+  auto days = takeDate(rest, order);
+  if (!days) days = takeNamedDate(rest = cell);
+  cell = rest;
   if (!days || cell.empty()) return days;
   if (!take(cell, 'T') && !take(cell, ' ')) return std::nullopt;
   const auto time = takeTime(cell);

@@ -1,6 +1,6 @@
 #include "muster/datasets/csv.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/text_table.h"
 #include "muster/core/io/json_value.h"
 #include "muster/datasets/cell_values.h"
 #include "muster/datasets/detail/class_names.h"
@@ -58,11 +59,11 @@ class NumberReader {
     for (; row; row = rows.next(), ++count_) {
       if (names_.empty())
         for (std::size_t c = 1; c <= row->fields.size(); ++c) names_.push_back(fmt::format("{}", c));
-      detail::requireFields(*row, names_.size(), path_);
+      detail::requireFields(*row, names_.size(), path_, detail::firstLineOf(text_), options_.separator);
       header.add(*row);
       if (count_ == 0) {
         if (names_.size() < 2)
-          throw FileError(path_, detail::oneColumn(text_.substr(0, text_.find('\n')), options_.separator));
+          throw FileError(path_, detail::oneColumn(detail::firstLineOf(text_), options_.separator));
         label_ = detail::labelColumn(options_.label, names_, path_);
       }
       if (!ownClasses) continue;
@@ -104,9 +105,9 @@ class NumberReader {
                        const std::vector<std::string>& names) const {
     const auto found = classes.find(row.fields[label_]);
     if (!found)
-      failAtLine(path_, row.line,
-                 fmt::format("there is no class {}; there are {}", quoteJson(row.fields[label_]),
-                             fmt::join(names, ", ")));
+      failAtLine(
+          path_, row.line,
+          fmt::format("there is no class {}; there are {}", quoteJson(row.fields[label_]), csvList(names)));
     return *found;
   }
 

@@ -11,6 +11,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
+#include "muster/core/base/text_table.h"
 #include "muster/core/data/in_parallel.h"
 #include "muster/core/device/memory_room.h"
 #include "muster/core/io/detail/directory_names.h"
@@ -73,7 +74,7 @@ std::vector<std::string> classesIn(const std::filesystem::path& directory, Listi
   if (classes.empty()) classes = found;
   for (const auto& name : found)
     if (std::ranges::find(classes, name) == classes.end())
-      throw FileError(directory / name, fmt::format("is no class; there are {}", fmt::join(classes, ", ")));
+      throw FileError(directory / name, fmt::format("is no class; there are {}", csvList(classes)));
   if (classes.size() < 2)
     throw FileError(directory, fmt::format("has {} directories; expected one for each class, at least 2",
                                            classes.size()));

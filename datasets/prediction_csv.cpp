@@ -34,7 +34,13 @@ std::string csvRow(const Predictions& predictions, std::int64_t row) {
 
 std::string predictionsCsv(TableModel& model, const Table& table, const std::vector<std::string>& keep) {
   std::vector<std::size_t> kept;
-  for (const auto& name : keep) kept.push_back(table.labelColumn(name));
+  for (const auto& names : keep) {
+    if (std::ranges::find(table.names(), names) != table.names().end()) {  // its name may have commas
+      kept.push_back(table.labelColumn(names));
+      continue;
+    }
+    for (const auto& name : csvFields(names)) kept.push_back(table.labelColumn(name));
+  }
   const auto predictions = model.predict(table);
   std::string text;
   for (const auto column : kept) text += fmt::format("{},", csvField(table.names()[column]));

@@ -19,7 +19,8 @@ std::string csvHeader(const Predictions& predictions);
 std::string csvRow(const Predictions& predictions, std::int64_t row);
 
 /// A line for each row of a new table, after a header: the columns that are kept, and the prediction.
-/// @param keep  columns of the table by name. @throws FileError as TableModel::predict, and for another name.
+/// @param keep  columns of the table by name, or lists of them as in CSV: "id" or "id,size".
+/// @throws FileError as TableModel::predict, and for another name.
 std::string predictionsCsv(TableModel& model, const Table& table, const std::vector<std::string>& keep = {});
 /// A line for each picture, after a header: its file, and the prediction.
 std::string predictionsCsv(const PicturePredictions& predictions);

@@ -48,6 +48,7 @@ Table parseTable(std::string_view text, const TableFormat& format, const std::fi
   detail::CsvRows rows(text, format.separator, path);
   Table::Contents contents{.origin = path, .format = format};
   contents.text.reserve(text.size());
+  const auto first = detail::firstLineOf(text);
   auto row = rows.next();
   detail::HeaderCheck header;
   if (row && format.header) {
@@ -57,7 +58,7 @@ Table parseTable(std::string_view text, const TableFormat& format, const std::fi
   }
   for (; row; row = rows.next()) {
     if (contents.names.empty()) contents.names = numbered(row->fields.size());
-    detail::requireFields(*row, contents.names.size(), path);
+    detail::requireFields(*row, contents.names.size(), path, first, format.separator);
     header.add(*row);
     for (const auto& field : row->fields) {
       const auto cell = trimmed(field);
@@ -72,8 +73,7 @@ Table parseTable(std::string_view text, const TableFormat& format, const std::fi
   }
   if (contents.lines.empty()) throw FileError(path, "has no rows of data");
   // One column is enough for a model of one; with another separator in it, the table is read wrongly.
-  if (const auto first = text.substr(0, text.find('\n'));
-      contents.names.size() < 2 && first.find_first_of(",;\t|") != first.npos)
+  if (contents.names.size() < 2 && first.find_first_of(",;\t|") != first.npos)
     throw FileError(path, detail::oneColumn(first, format.separator));
   Table table;
   table.contents_ = std::make_shared<const Table::Contents>(std::move(contents));

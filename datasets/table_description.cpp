@@ -12,6 +12,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
+#include "muster/core/base/text_table.h"
 #include "muster/core/io/json_value.h"
 #include "muster/datasets/cell_values.h"
 #include "muster/datasets/detail/class_names.h"
@@ -28,8 +29,7 @@ std::set<std::size_t> columnsNamed(const Table& table, std::span<const std::stri
   std::set<std::size_t> found;
   for (const auto& name : names) {
     const auto column = table.find(trimmed(name));
-    if (!column)
-      throw FileError(table.origin(), detail::noColumn(name, table.names()));
+    if (!column) throw FileError(table.origin(), detail::noColumn(name, table.names()));
     found.insert(*column);
   }
   return found;
@@ -52,6 +52,12 @@ TargetColumn scaleOf(const Table& table, std::size_t column, std::span<const std
   std::vector<double> numbers;
   for (const auto row : rows) numbers.push_back(target(table, row, column, text));
   detail::requireNotTiny(table, table.names()[column], numbers);
+  if (numbers.size() > 1 && std::ranges::all_of(numbers, [&](double x) { return x == numbers.front(); }))
+    throw FileError(
+        table.origin(),
+        fmt::format("column {} is to be predicted, and every row to train with has {}; a regression "
+                    "needs different numbers, and data.label=NAME names another column",
+                    csvField(table.names()[column]), quoteJson(table.cell(rows.front(), column))));
   const double mean =
       std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size());
   double squares = 0;
@@ -140,7 +146,7 @@ InputDescription describeTable(const Table& table, const TableOptions& options,
   for (std::size_t c = 0; c < table.names().size(); ++c) {
     if (c == label || unwanted.contains(c) || (!wanted.empty() && !wanted.contains(c))) continue;
     requireUniqueName(table, c);
-    auto found = detail::describeColumn(table, c, rows);
+    auto found = detail::describeColumn(table, c, rows, options.dateOrder);
     if (auto* column = std::get_if<ColumnDescription>(&found))
       described.columns.push_back(std::move(*column));
     else
@@ -148,7 +154,8 @@ InputDescription describeTable(const Table& table, const TableOptions& options,
   }
   if (described.columns.empty()) {
     std::string reasons;
-    for (const auto& [name, reason] : described.omitted) reasons += fmt::format("; {}: {}", name, reason);
+    for (const auto& [name, reason] : described.omitted)
+      reasons += fmt::format("; {}: {}", csvField(name), reason);
     throw FileError(table.origin(), "has no column to learn from" + reasons);
   }
   if (options.regression) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,8 +16,9 @@ namespace muster {
 struct TableOptions {
   std::string label = {};   ///< the column to predict, by its name or number from 1; empty: the last one
   bool regression = false;  ///< it is a number to predict, not a class
-  std::vector<std::string> columns = {};   ///< to learn from; empty: all others
-  std::vector<std::string> leaveOut = {};  ///< not to learn from
+  std::vector<std::string> columns = {};    ///< to learn from; empty: all others
+  std::vector<std::string> leaveOut = {};   ///< not to learn from
+  std::optional<DateOrder> dateOrder = {};  ///< of the parts of all dates; nothing: found out
 };
 
 /// The rows that have a label, in order.
@@ -37,9 +39,10 @@ RowSplit splitTable(const Table& table, const TableOptions& options, std::span<c
 /// - numbers, if at least nine in ten values are numbers (others count as missing); a column of many
 ///   magnitudes, whose largest magnitude is over 100 times the median one, has its signed logarithm beside
 ///   it, and one of more than 5 different values its rank among 65 quantiles, from 0 to 1;
-/// - dates, if all values are dates in one order (`daysIn`; where 3/4/2020 could be both, the month is
-///   first), with the time of the year if they span over a year, the day of the week if they span over two
-///   weeks, and the time of the day if one is given;
+/// - dates, if at least nine in ten values are dates in one order (`daysIn`; where 3/4/2020 could be both,
+/// the
+///   month is first, and of 3.4.2020 the day, with a warning), with the time of the year if they span over a
+///   year, the day of the week if they span over two weeks, and the time of the day if one is given;
 /// - else words: a feature for each of at most 256 words, the most frequent ones that occur in at least 3
 ///   rows; the others share a feature;
 /// - a missing value counts as the column's median, or as no word; if training rows had gaps, a last

@@ -1,6 +1,6 @@
 #include "muster/datasets/table_examples.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/text_table.h"
 #include "muster/core/io/json_value.h"
 #include "muster/datasets/cell_values.h"
 #include "muster/datasets/detail/class_names.h"
@@ -29,10 +30,29 @@ std::string wanted(const ColumnDescription& column, std::string_view cell) {
 }
 
 [[noreturn]] void failAt(const Table& table, std::int64_t row, const ColumnDescription& column,
-                         std::string_view cell) {
-  detail::failAtLine(
-      table.origin(), table.line(row),
-      fmt::format("column {} must be {}, and is {}", column.name, wanted(column, cell), quoteJson(cell)));
+                         std::string_view cell, const std::string& more = {}) {
+  detail::failAtLine(table.origin(), table.line(row),
+                     fmt::format("column {} must be {}, and is {}{}", column.name, wanted(column, cell),
+                                 quoteJson(cell), more));
+}
+
+constexpr std::int64_t kLeastOthers = 3;
+
+/// The values of a column of numbers or dates.
+struct Counts {
+  std::int64_t read = 0;
+  std::int64_t others = 0;      // neither read nor missing
+  std::int64_t firstOther = 0;  // its row
+};
+
+/// A few words among numbers are gaps; more are another column, unit or decimal sign.
+/// @throws FileError naming the first of these values.
+void requireFew(const Table& table, const ColumnDescription& column, std::size_t place,
+                const Counts& counts) {
+  const auto& [read, others, first] = counts;
+  if (others < kLeastOthers || others <= read) return;
+  failAt(table, first, column, table.cell(first, place),
+         fmt::format("; {} of its {} values are none, too many to count as missing", others, read + others));
 }
 
 /// The place of a value among sorted ones, from 0 to 1: linear between two of them, the middle of those that
@@ -83,7 +103,7 @@ float* writeWord(const ColumnDescription& column, std::string_view cell, float* 
 }
 
 float* writeCell(const ColumnDescription& column, const Table& table, std::int64_t row, std::size_t place,
-                 float* to) {
+                 Counts& counts, float* to) {
   const auto cell = table.cell(row, place);
   bool missing = column.kind == ColumnKind::Words ? isMissing(cell) : isMissingNumber(cell);
   if (column.kind == ColumnKind::Words) {
@@ -93,7 +113,8 @@ float* writeCell(const ColumnDescription& column, const Table& table, std::int64
     const auto value = missing ? std::nullopt
                        : date  ? daysIn(cell, column.order)
                                : numberIn(cell, column.text);
-    if (!missing && !value && !column.wordsAreMissing) failAt(table, row, column, cell);
+    if (value) ++counts.read;
+    if (!missing && !value && counts.others++ == 0) counts.firstOther = row;
     missing = !value.has_value();
     to = date ? writeDate(column, value.value_or(column.filling), to)
               : writeNumber(column, value.value_or(column.filling), to);
@@ -113,10 +134,9 @@ std::vector<std::size_t> placesOf(const Table& table, const Columns& columns) {
     else
       lacking.push_back(column.name);
   if (lacking.empty()) return places;
-  throw FileError(
-      table.origin(),
-      fmt::format("lacks the column{} {}, from which the model learned; it has {}",
-                  lacking.size() == 1 ? "" : "s", fmt::join(lacking, ", "), fmt::join(table.names(), ", ")));
+  throw FileError(table.origin(),
+                  fmt::format("lacks the column{} {}, from which the model learned; it has {}",
+                              lacking.size() == 1 ? "" : "s", csvList(lacking), csvList(table.names())));
 }
 
 }  // namespace
@@ -132,9 +152,12 @@ Tensor tableFeatures(const InputDescription& description, const Table& table,
   const auto places = placesOf(table, description.columns);
   Tensor features = Tensor::empty({std::ssize(rows), description.features()});
   float* to = features.data<float>();
+  std::vector<Counts> counts(places.size());  // [column]
   for (const auto row : rows)
     for (std::size_t c = 0; c < places.size(); ++c)
-      to = writeCell(description.columns[c], table, row, places[c], to);
+      to = writeCell(description.columns[c], table, row, places[c], counts[c], to);
+  for (std::size_t c = 0; c < places.size(); ++c)
+    requireFew(table, description.columns[c], places[c], counts[c]);
   return features;
 }
 
@@ -163,7 +186,7 @@ Tensor tableLabels(const InputDescription& description, const Table& table,
     if (!found)
       detail::failAtLine(table.origin(), table.line(row),
                          fmt::format("there is no class {}; there are {}", quoteJson(table.cell(row, place)),
-                                     fmt::join(description.classes, ", ")));
+                                     csvList(description.classes)));
     *to++ = *found;
   }
   return labels;

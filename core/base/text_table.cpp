@@ -78,6 +78,28 @@ std::string csvField(std::string_view text) {
   return quoted.append("\"");
 }
 
+std::vector<std::string> csvFields(std::string_view line) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (quoted && line.substr(i).starts_with("\"\""))
+      fields.back() += line[i++];
+    else if (line[i] == '"' && (quoted || fields.back().empty()))
+      quoted = !quoted;
+    else if (line[i] == ',' && !quoted)
+      fields.emplace_back();
+    else
+      fields.back() += line[i];
+  }
+  return fields;
+}
+
+std::string csvList(std::span<const std::string> texts) {
+  std::string list;
+  for (const auto& text : texts) list.append(list.empty() ? "" : ", ").append(csvField(text));
+  return list;
+}
+
 std::string csvTable(const Cells& rows) {
   std::string text;
   for (const auto& row : rows) {

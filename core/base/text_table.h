@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,10 @@ std::string markdownTable(const Cells& rows);
 std::string csvTable(const Cells& rows);
 /// A field of a CSV file, in quotes if it holds a comma, a quote or a line's end. Source: RFC 4180.
 std::string csvField(std::string_view text);
+/// The fields of a line of CSV, the reverse of `csvField`: `"a, b",c` has the fields `a, b` and `c`.
+std::vector<std::string> csvFields(std::string_view line);
+/// A list to read in a sentence: "a, b", with quotes as in CSV around texts that have commas.
+std::string csvList(std::span<const std::string> texts);
 
 /// Breaks a sentence between words into lines of at most `columns`, those after the first indented by two.
 /// What is in quotes or brackets ("my file.csv", {"workers": 2}) is one word, so that it can be copied; a

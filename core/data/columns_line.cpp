@@ -7,6 +7,7 @@
 
 #include "muster/core/base/plural.h"
 #include "muster/core/base/printable_text.h"
+#include "muster/core/base/text_table.h"
 
 namespace muster {
 
@@ -14,12 +15,12 @@ std::string columnsLine(const InputDescription& description) {
   if (description.columns.empty()) return {};
   std::vector<std::string> read, omitted;
   for (const auto& column : description.columns)
-    read.push_back(column.kind == ColumnKind::Words
-                       ? fmt::format("{} ({})", column.name, plural(column.words.size(), "word"))
-                   : column.kind == ColumnKind::Date ? column.name + " (date)"
-                                                     : column.name);
+    read.push_back(csvField(column.name) + (column.kind == ColumnKind::Words
+                                                ? fmt::format(" ({})", plural(column.words.size(), "word"))
+                                            : column.kind == ColumnKind::Date ? " (date)"
+                                                                              : ""));
   for (const auto& [name, reason] : description.omitted)
-    omitted.push_back(fmt::format("{} ({})", name, reason));
+    omitted.push_back(fmt::format("{} ({})", csvField(name), reason));
   return printableText(fmt::format("columns: {}{}{}", fmt::join(read, ", "),
                                    omitted.empty() ? "" : "; left out: ", fmt::join(omitted, ", ")));
 }

@@ -1,12 +1,13 @@
 #include "muster/core/data/input_description.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <tuple>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
+#include "muster/core/base/text_table.h"
 #include "muster/core/data/data_set_iterator.h"
 
 namespace muster {
@@ -17,7 +18,7 @@ std::string listOf(const std::vector<std::string>& words) {
   constexpr std::size_t kMost = 8;
   const std::vector<std::string> first(
       words.begin(), words.begin() + static_cast<std::ptrdiff_t>(std::min(words.size(), kMost)));
-  return fmt::format("{}{}", fmt::join(first, ", "), words.size() > kMost ? ", ..." : "");
+  return fmt::format("{}{}", csvList(first), words.size() > kMost ? ", ..." : "");
 }
 
 void requireSameClasses(const InputDescription& mine, const InputDescription& other, std::string_view here,

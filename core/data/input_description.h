@@ -52,7 +52,7 @@ struct ColumnDescription {
   double filling = 0;
   /// A last feature is 1 where the value is missing and else 0: values were missing in training rows.
   bool missing = false;
-  /// Of a number: words that are no numbers count as missing, because training rows had some.
+  /// Of a number: training rows had words that are no numbers. They count as missing, as in new rows.
   bool wordsAreMissing = false;
   NumberText text = {};  ///< of a number
   /// Of a number: a second feature is sign(x) log(1 + |x| / scale), for values of many magnitudes; 0: none.

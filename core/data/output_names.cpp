@@ -1,9 +1,10 @@
 #include "muster/core/data/output_names.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
+#include "muster/core/base/text_table.h"
 #include "muster/core/data/data_set_iterator.h"
 
 namespace muster {
@@ -26,7 +27,7 @@ void requireOutputs(const InputDescription& description, std::int64_t outputs) {
       fmt::format("the model has {}, and its description names {}: {}", plural(outputs, "output"),
                   description.targets.empty() ? plural(named, "class", "classes")
                                               : plural(named, "number to predict", "numbers to predict"),
-                  fmt::join(names, ", ")));
+                  csvList(names)));
 }
 
 const InputDescription& knownDescription(const InputDescription& model, const DataSetIterator& data) {

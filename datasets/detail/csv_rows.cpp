@@ -16,6 +16,13 @@ namespace {
 
 constexpr std::size_t kMostColumns = std::size_t{1} << 20;
 
+constexpr std::string_view kSeparators = ",;\t|";
+
+/// A separator in a message.
+std::string shown(char separator) {
+  return separator == '\t' ? "a tab" : fmt::format("\"{}\"", separator);
+}
+
 bool isBlank(char c) {
   return c == ' ' || c == '\t';
 }
@@ -102,8 +109,16 @@ std::string CsvRows::quoted() {
     if (text_[at_] == '"' && (++at_ == text_.size() || text_[at_] != '"')) break;
     field += text_[at_];
   }
-  if (at_ < text_.size() && text_[at_] != separator_ && !atLineEnd())
-    failAtLine(path_, line_, "text follows a closing quote");
+  if (at_ < text_.size() && text_[at_] != separator_ && !atLineEnd()) {
+    const bool other = kSeparators.find(text_[at_]) != kSeparators.npos;
+    failAtLine(
+        path_, line_,
+        fmt::format("text follows a closing quote{}",
+                    other ? fmt::format("; columns are separated by {}, and this file seems to have {} "
+                                        "between them",
+                                        shown(separator_), shown(text_[at_]))
+                          : ""));
+  }
   return field;
 }
 
@@ -157,17 +172,19 @@ std::size_t labelColumn(std::string_view label, const std::vector<std::string>& 
   throw FileError(path, noColumn(label, names));
 }
 
-void requireFields(CsvRow& row, std::size_t columns, const std::filesystem::path& path) {
+void requireFields(CsvRow& row, std::size_t columns, const std::filesystem::path& path,
+                   std::string_view firstLine, char separator) {
   if (row.fields.size() == columns + 1) dropEmptyLast(row.fields);
-  if (row.fields.size() != columns)
-    failAtLine(path, row.line,
-               fmt::format("{}, where the first line has {}", plural(row.fields.size(), "field"), columns));
+  if (row.fields.size() == columns) return;
+  if (columns == 1 && firstLine.find_first_of(kSeparators) != firstLine.npos)
+    throw FileError(path, oneColumn(firstLine, separator));
+  failAtLine(path, row.line,
+             fmt::format("{}, where the first line has {}", plural(row.fields.size(), "field"), columns));
 }
 
 std::string oneColumn(std::string_view firstLine, char separator) {
-  const auto shown = [](char c) { return c == '\t' ? std::string("a tab") : fmt::format("\"{}\"", c); };
   auto text = fmt::format("has one column; features and a label are separated by {}", shown(separator));
-  for (const char other : {',', ';', '\t', '|'})
+  for (const char other : kSeparators)
     if (other != separator && firstLine.find(other) != firstLine.npos)
       return text + fmt::format(", and this file seems to have {} between its columns", shown(other));
   return text;

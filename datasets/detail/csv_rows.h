@@ -64,8 +64,15 @@ class HeaderCheck {
 };
 
 /// Removes the empty last field that a separator at a line's end makes, if the row is by one too long.
+/// @param firstLine  of the table. One column is often the wrong separator.
 /// @throws FileError if the row then has another number of fields than `columns`.
-void requireFields(CsvRow& row, std::size_t columns, const std::filesystem::path& path);
+void requireFields(CsvRow& row, std::size_t columns, const std::filesystem::path& path,
+                   std::string_view firstLine = {}, char separator = ',');
+
+/// The first line of a text.
+inline std::string_view firstLineOf(std::string_view text) {
+  return text.substr(0, text.find('\n'));
+}
 
 /// Removes the empty last field that a separator at a line's end makes.
 void dropEmptyLast(std::vector<std::string>& fields);

@@ -16,12 +16,12 @@
 #include "muster/core/base/plural.h"
 #include "muster/core/io/json_value.h"
 #include "muster/datasets/cell_values.h"
+#include "muster/datasets/detail/date_order.h"
 #include "muster/datasets/detail/number_text.h"
 
 namespace muster::detail {
 namespace {
 
-constexpr double kNumberShare = 0.9;      // of values that are numbers in a column of numbers
 constexpr double kIdentifierShare = 0.9;  // of words that differ in a column that identifies rows
 constexpr std::int64_t kLeastRows = 3;    // that have a word with a feature of its own
 constexpr std::size_t kMostWords = 256;   // with a feature of their own
@@ -39,9 +39,14 @@ struct Values {
   std::map<std::string_view, std::int64_t> words;  // [cell] rows, of all cells that are not missing
   std::int64_t commas = 0;                         // numbers with a decimal comma
   std::int64_t tooLarge = 0;                       // numbers that float32 does not reach
-  std::string_view noNumber;                       // the first cell that is none
+  std::string_view other;                          // the first cell that is none
+  std::int64_t lineOfOther = 0;
 
   std::int64_t present(std::span<const std::int64_t> rows) const { return std::ssize(rows) - missing; }
+  void setOther(const Table& table, std::int64_t row, std::string_view cell) {
+    other = cell;
+    lineOfOther = table.line(row);
+  }
 };
 
 Values valuesIn(const Table& table, std::size_t column, std::span<const std::int64_t> rows) {
@@ -58,7 +63,7 @@ Values valuesIn(const Table& table, std::size_t column, std::span<const std::int
     } else if (const auto number = numberIn(cell)) {
       values.numbers.push_back(*number);
     } else {
-      if (values.noNumber.empty()) values.noNumber = cell;
+      if (values.other.empty()) values.setOther(table, row, cell);
       values.commas += hasDecimalComma(cell);
       values.tooLarge += exceedsFloat(cell);
     }
@@ -109,16 +114,22 @@ std::vector<double> quantilesOf(std::vector<double> numbers) {
   return quantiles;
 }
 
+/// Warns of values of a column of numbers or dates that are none. @param kind  what they should be: "number".
+void warnOfOthers(const Table& table, std::size_t column, const Values& values, std::int64_t others,
+                  std::string_view kind) {
+  logWarning("column {}: {} no {}{}, as {} in line {}: {} as missing", table.names()[column],
+             others == 1 ? "1 value is" : fmt::format("{} values are", others), kind, others == 1 ? "" : "s",
+             quoteJson(values.other), values.lineOfOther, others == 1 ? "it counts" : "they count");
+}
+
 /// @param others  values that are neither numbers nor missing.
 Described numbersIn(const Table& table, std::size_t column, const Values& values, std::int64_t others,
                     const NumberText& text = {}) {
   const auto& name = table.names()[column];
   if (countsRows(table, column, text)) return OmittedColumn{name, "its whole numbers count the rows"};
   if (others > 0)
-    logWarning("column {}: {} no number{}{}, as {}: {} as missing", name,
-               others == 1 ? "1 value is" : fmt::format("{} values are", others), others == 1 ? "" : "s",
-               values.tooLarge == others ? " within float32's 3.4e38" : "", quoteJson(values.noNumber),
-               others == 1 ? "it counts" : "they count");
+    warnOfOthers(table, column, values, others,
+                 values.tooLarge == others ? "number within float32's 3.4e38" : "number");
   return ColumnDescription{.name = name,
                            .kind = ColumnKind::Number,
                            .filling = median(values.numbers),
@@ -129,46 +140,67 @@ Described numbersIn(const Table& table, std::size_t column, const Values& values
                            .quantiles = quantilesOf(values.numbers)};
 }
 
-/// The values of a column of numbers that are written so.
-Values withText(Values values, const NumberText& text) {
+/// The values of a column that `read` reads: the days of its dates, or numbers that are written otherwise.
+template <typename Read>
+Values readBy(const Read& read, Values values, const Table& table, std::size_t column,
+              std::span<const std::int64_t> rows) {
   values.numbers.clear();
-  for (const auto& [cell, rows] : values.words)
-    if (const auto number = numberIn(cell, text))
-      values.numbers.insert(values.numbers.end(), static_cast<std::size_t>(rows), *number);
+  values.tooLarge = 0;
+  values.other = {};
+  for (const auto row : rows) {
+    const auto cell = table.cell(row, column);
+    if (isMissingNumber(cell)) continue;
+    if (const std::optional<double> number = read(cell))
+      values.numbers.push_back(*number);
+    else if (values.other.empty())
+      values.setOther(table, row, cell);
+  }
   return values;
 }
 
-/// The order in which all values are dates.
-std::optional<DateOrder> orderOf(const Values& values) {
-  for (const auto order : {DateOrder::YearMonthDay, DateOrder::MonthDayYear, DateOrder::DayMonthYear})
-    if (std::ranges::all_of(values.words, [&](const auto& word) {
-          return isMissingNumber(word.first) || daysIn(word.first, order).has_value();
-        }))
-      return order;
-  return std::nullopt;
-}
-
-ColumnDescription datesIn(const std::string& name, const Values& values, DateOrder order) {
-  std::vector<double> days;
-  for (const auto& [word, count] : values.words)
-    if (const auto day = daysIn(word, order)) days.insert(days.end(), static_cast<std::size_t>(count), *day);
+ColumnDescription dateColumn(const std::string& name, const Values& values, DateOrder order, bool others) {
+  const auto& days = values.numbers;
   const auto [first, last] = std::ranges::minmax(days);
-  const bool byDay = std::ranges::any_of(
-      values.words, [](const auto& word) { return !isMissingNumber(word.first) && namesDay(word.first); });
+  const bool byDay = std::ranges::any_of(values.words, [&](const auto& word) {
+    return daysIn(word.first, order).has_value() && namesDay(word.first);
+  });
   return {.name = name,
           .kind = ColumnKind::Date,
           .filling = median(days),
-          .missing = values.missing + values.marks > 0,
+          .missing = values.missing + values.marks > 0 || others,
           .order = order,
           .year = last - first > 366,
           .week = byDay && last - first > 14,
           .day = std::ranges::any_of(days, [](double d) { return d != std::floor(d); })};
 }
 
+/// Whether a value looks like a number or a date: it has more digits than letters.
+bool looksMeasured(std::string_view cell) {
+  std::int64_t digits = 0, letters = 0;
+  for (const char c : cell) {
+    digits += c >= '0' && c <= '9';
+    letters += (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<unsigned char>(c) >= 0x80;
+  }
+  return digits > letters;
+}
+
+/// Why a column of words that nearly all differ has no numbers and dates, after "; "; "" if it does not look
+/// as if it had.
+std::string unreadText(const Values& values, std::int64_t meant, const std::string& datesProblem) {
+  if (!datesProblem.empty()) return "; " + datesProblem;
+  std::int64_t measured = 0;
+  for (const auto& [cell, rows] : values.words) measured += looksMeasured(cell) ? rows : 0;
+  if (!nearlyAll(measured, meant)) return {};
+  return fmt::format("; {} is read neither as a number nor as a date", quoteJson(values.other));
+}
+
 Described wordsIn(const std::string& name, const Values& values, std::int64_t present) {
   const auto different = std::ssize(values.words);
+  const auto problem = datesProblem(values.words, present - values.marks);
   if (present >= 10 && static_cast<double>(different) >= kIdentifierShare * static_cast<double>(present))
-    return OmittedColumn{name, "nearly every row has another word"};
+    return OmittedColumn{
+        name, "nearly every row has another word" + unreadText(values, present - values.marks, problem)};
+  if (!problem.empty()) logWarning("column {}: {}; they are read as words", name, problem);
   std::vector<std::pair<std::int64_t, std::string>> frequent;
   for (const auto& [word, count] : values.words)
     if (count >= kLeastRows || different == 2) frequent.emplace_back(-count, word);
@@ -185,7 +217,8 @@ Described wordsIn(const std::string& name, const Values& values, std::int64_t pr
 
 }  // namespace
 
-Described describeColumn(const Table& table, std::size_t column, std::span<const std::int64_t> rows) {
+Described describeColumn(const Table& table, std::size_t column, std::span<const std::int64_t> rows,
+                         std::optional<DateOrder> dateOrder) {
   const auto& name = table.names()[column];
   const Values values = valuesIn(table, column, rows);
   const auto present = values.present(rows);
@@ -195,21 +228,27 @@ Described describeColumn(const Table& table, std::size_t column, std::span<const
   const auto meant = present - values.marks;  // values, if this is a column of numbers or dates
   const auto numbers = std::ssize(values.numbers);
   requireNotTiny(table, name, values.numbers);
-  const auto nearlyAll = [&](std::int64_t count) {
-    return count > 0 && static_cast<double>(count) >= kNumberShare * static_cast<double>(meant);
-  };
-  if (nearlyAll(numbers)) return numbersIn(table, column, values, meant - numbers);
-  if (const auto text = meant > 0 ? numberTextOf(table, column, values.words) : std::nullopt)
-    return numbersIn(table, column, withText(values, *text), 0, *text);
-  if (values.commas > 0 && nearlyAll(numbers + values.commas))
+  if (nearlyAll(numbers, meant)) return numbersIn(table, column, values, meant - numbers);
+  if (const auto dates = datesOf(values.words, dateOrder); nearlyAll(dates.rows, meant)) {
+    const auto read =
+        readBy([&](auto cell) { return daysIn(cell, dates.order); }, values, table, column, rows);
+    const auto others = meant - dates.rows;
+    logReading(name, values.words, dates);
+    if (others > 0) warnOfOthers(table, column, read, others, "date");
+    return dateColumn(name, read, dates.order, others > 0);
+  }
+  if (const auto text = numberTextOf(table, column, values.words)) {
+    const auto read = readBy([&](auto cell) { return numberIn(cell, *text); }, values, table, column, rows);
+    return numbersIn(table, column, read, meant - std::ssize(read.numbers), *text);
+  }
+  if (values.commas > 0 && nearlyAll(numbers + values.commas, meant))
     throw FileError(table.origin(), fmt::format("column {} has decimal commas, as {}; write points", name,
-                                                quoteJson(values.noNumber)));
-  if (values.tooLarge > 0 && nearlyAll(numbers + values.tooLarge))
+                                                quoteJson(values.other)));
+  if (values.tooLarge > 0 && nearlyAll(numbers + values.tooLarge, meant))
     throw FileError(table.origin(),
                     fmt::format("column {} has numbers beyond 3.4e38, the range of float32, as "
                                 "{}; write them in another unit",
-                                name, quoteJson(values.noNumber)));
-  if (const auto order = orderOf(values); order && meant > 0) return datesIn(name, values, *order);
+                                name, quoteJson(values.other)));
   return wordsIn(name, values, present);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <variant>
 
@@ -10,8 +11,10 @@
 namespace muster::detail {
 
 /// How a column becomes features, or why not; `describeTable` documents the rules.
+/// @param dateOrder  of the parts of dates; nothing: found out.
 std::variant<ColumnDescription, OmittedColumn> describeColumn(const Table& table, std::size_t column,
-                                                              std::span<const std::int64_t> rows);
+                                                              std::span<const std::int64_t> rows,
+                                                              std::optional<DateOrder> dateOrder = {});
 
 /// @throws FileError if float32 rounds all of a column's numbers to 0, or nearly so.
 void requireNotTiny(const Table& table, std::string_view column, std::span<const double> numbers);

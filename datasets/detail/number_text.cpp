@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
@@ -12,31 +15,106 @@
 namespace muster::detail {
 namespace {
 
+constexpr double kNumberShare = 0.9;     // of values that are numbers in a column of numbers
 constexpr std::size_t kLongestUnit = 8;  // bytes
+constexpr std::string_view kDigits = "0123456789";
+
+using Words = std::map<std::string_view, std::int64_t>;  // [cell] rows
 
 bool isCurrency(std::string_view text) {
   static constexpr std::array<std::string_view, 5> kSigns{"$", "\u20ac", "\u00a3", "\u00a5", "\u20b9"};
   return std::ranges::find(kSigns, text) != kSigns.end();
 }
 
-/// What a cell has before and after its digits, without a sign, blanks and decimal points; nothing if that is
+/// Where the number ends that begins at `first`.
+std::size_t endOfNumber(std::string_view cell, std::size_t first) {
+  const auto end = std::min(cell.find_first_not_of("0123456789.,", first), cell.size());
+  if (end == cell.size() || (cell[end] != 'e' && cell[end] != 'E')) return end;
+  const auto exponent = cell.find_first_not_of("+-", end + 1);
+  if (exponent == cell.npos || exponent > end + 2 || kDigits.find(cell[exponent]) == kDigits.npos) return end;
+  return std::min(cell.find_first_not_of(kDigits, exponent), cell.size());
+}
+
+/// Whether a text after a number may be its unit. Digits have only squares and cubes, as "m2" and "ft^3".
+bool isUnit(std::string_view text) {
+  if (text.size() > kLongestUnit) return false;
+  const auto digit = text.find_first_of(kDigits);
+  if (digit == text.npos) return true;
+  const auto letter = static_cast<unsigned char>(text.front());
+  return digit + 1 == text.size() && (text.back() == '2' || text.back() == '3') &&
+         (std::isalpha(letter) != 0 || letter >= 0x80);
+}
+
+/// What a cell has before and after its number, without a sign, blanks and decimal points; nothing if that is
 /// no unit.
 std::optional<NumberText> unitsIn(std::string_view cell) {
-  const auto first = cell.find_first_of("0123456789"), last = cell.find_last_of("0123456789");
+  const auto first = cell.find_first_of(kDigits);
   if (first == cell.npos) return std::nullopt;
-  auto before = cell.substr(0, first), after = cell.substr(last + 1);
+  auto before = cell.substr(0, first);
   constexpr std::string_view kSigns = ".+- ";
   while (!before.empty() && kSigns.find(before.back()) != kSigns.npos) before.remove_suffix(1);
   while (!before.empty() && kSigns.find(before.front()) != kSigns.npos) before.remove_prefix(1);
-  if (after.starts_with('.')) after.remove_prefix(1);
-  after = trimmed(after);
-  if ((!before.empty() && !isCurrency(before)) || after.size() > kLongestUnit) return std::nullopt;
+  const auto after = trimmed(cell.substr(endOfNumber(cell, first)));
+  if ((!before.empty() && !isCurrency(before)) || !isUnit(after)) return std::nullopt;
   return NumberText{.before = std::string(before), .after = std::string(after)};
 }
 
 /// Whether words beside each other are numbers with units, not codes as "5a".
 bool hasClearUnit(std::string_view cell, const NumberText& text) {
   return !text.before.empty() || text.after == "%" || isCurrency(text.after) || cell.find(' ') != cell.npos;
+}
+
+struct Unit {
+  NumberText text;
+  std::string_view example;
+  std::int64_t rows = 0;
+};
+
+/// The units of a column's cells, the commonest first.
+std::vector<Unit> unitsOf(const Words& words) {
+  std::vector<Unit> units;
+  for (const auto& [cell, rows] : words) {
+    if (isMissingNumber(cell) || numberIn(cell)) continue;
+    const auto text = unitsIn(cell);
+    if (!text || *text == NumberText{}) continue;
+    auto found = std::ranges::find(units, *text, &Unit::text);
+    if (found == units.end()) found = units.insert(found, {.text = *text, .example = cell});
+    found->rows += rows;
+  }
+  std::ranges::stable_sort(units, std::ranges::greater{}, &Unit::rows);
+  return units;
+}
+
+/// The cells with commas of a column.
+struct Commas {
+  std::string_view example;        // "": none has any
+  bool separateThousands = false;  // "1,000,000" and "1,000.50" cannot be read otherwise
+};
+
+/// @param unit  of the column; cells with another one do not count.
+Commas commasIn(const Words& words, const NumberText& unit) {
+  Commas commas;
+  for (const auto& [cell, rows] : words) {
+    const auto comma = cell.find(',');
+    if (comma == cell.npos) continue;
+    const auto text = unitsIn(cell);
+    if (!text || (*text != NumberText{} && *text != unit)) continue;
+    if (commas.example.empty()) commas.example = cell;
+    commas.separateThousands =
+        commas.separateThousands || cell.find(',', comma + 1) != cell.npos || cell.find('.') != cell.npos;
+  }
+  return commas;
+}
+
+/// Whether nearly all values are numbers that are written so.
+bool fits(const Words& words, const NumberText& text) {
+  std::int64_t all = 0, numbers = 0;
+  for (const auto& [cell, rows] : words) {
+    if (isMissingNumber(cell)) continue;
+    all += rows;
+    if (numberIn(cell, text)) numbers += rows;
+  }
+  return nearlyAll(numbers, all);
 }
 
 /// With the first comma as a decimal point, and without all of them.
@@ -49,45 +127,34 @@ std::array<std::string, 2> readings(std::string_view cell) {
 
 }  // namespace
 
-std::optional<NumberText> numberTextOf(const Table& table, std::size_t column,
-                                       const std::map<std::string_view, std::int64_t>& words) {
-  NumberText text;
-  std::string_view example, withComma;
-  bool separateThousands = false;  // "1,000,000" and "1,000.50" cannot be read otherwise
-  for (const auto& [cell, rows] : words) {
-    if (isMissingNumber(cell) || numberIn(cell)) continue;
-    const auto units = unitsIn(cell);
-    if (!units) return std::nullopt;
-    if (*units != NumberText{} && *units != text) {
-      if (text != NumberText{}) {
-        if (hasClearUnit(cell, *units) && hasClearUnit(example, text))
-          logWarning("column {}: its numbers have several units, as {} and {}, so they are read as words",
-                     table.names()[column], quoteJson(example), quoteJson(cell));
-        return std::nullopt;
-      }
-      text = *units;
-      example = cell;
-    }
-    const auto comma = cell.find(',');
-    if (comma == cell.npos) continue;
-    if (withComma.empty()) withComma = cell;
-    separateThousands =
-        separateThousands || cell.find(',', comma + 1) != cell.npos || cell.find('.') != cell.npos;
-  }
+bool nearlyAll(std::int64_t some, std::int64_t all) {
+  return some > 0 && static_cast<double>(some) >= kNumberShare * static_cast<double>(all);
+}
+
+std::optional<NumberText> numberTextOf(const Table& table, std::size_t column, const Words& words) {
+  const auto units = unitsOf(words);
+  NumberText text = units.empty() ? NumberText{} : units.front().text;
+  const auto [withComma, separateThousands] = commasIn(words, text);
   text.thousands = !withComma.empty();
   if (text == NumberText{}) return std::nullopt;
-  for (const auto& [cell, rows] : words)
-    if (!isMissingNumber(cell) && !numberIn(cell, text)) return std::nullopt;
+  const auto& name = table.names()[column];
+  if (!fits(words, text)) {
+    if (units.size() > 1 && hasClearUnit(units[0].example, units[0].text) &&
+        hasClearUnit(units[1].example, units[1].text))
+      logWarning("column {}: its numbers have several units, as {} and {}, so they are read as words", name,
+                 quoteJson(units[0].example), quoteJson(units[1].example));
+    return std::nullopt;
+  }
   if (text.thousands && !separateThousands && table.format().separator != ',') {
     const auto [decimal, whole] = readings(withComma);
     throw FileError(table.origin(),
                     fmt::format("column {} has commas that may be decimal or separate thousands, as {}; "
                                 "write {} or {}",
-                                table.names()[column], quoteJson(withComma), decimal, whole));
+                                name, quoteJson(withComma), decimal, whole));
   }
-  logInfo("column {}: {} is read as the number {}", table.names()[column],
-          quoteJson(withComma.empty() ? example : withComma),
-          *numberIn(withComma.empty() ? example : withComma, text));
+  const auto example = withComma.empty() ? units.front().example : withComma;
+  if (const auto number = numberIn(example, text))
+    logInfo("column {}: {} is read as the number {}", name, quoteJson(example), *number);
   return text;
 }
 

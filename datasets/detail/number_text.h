@@ -10,10 +10,13 @@
 
 namespace muster::detail {
 
+/// Whether so many of a column's values are enough for a column of numbers or dates: nine in ten.
+bool nearlyAll(std::int64_t some, std::int64_t all);
+
 /// How all numbers of a column are written, if they have a unit or commas between thousands.
 ///
-/// A unit is a currency sign before the number, or up to 8 bytes after it, as in "0.3%" and "12 kg". Every
-/// value is a number with this unit or a plain one. Logs how the column is read.
+/// A unit is a currency sign before the number, or up to 8 bytes after it, as in "0.3%", "12 kg" and "50 m2".
+/// Nine in ten values or more are numbers with the commonest unit or plain ones. Logs how the column is read.
 /// @param words  [cell] rows with this value, without missing ones.
 /// @return nothing for a column of plain numbers, of words, or of several units, which is logged.
 /// @throws FileError where the commas of "92,000" may be decimal, because the table's separator is none.

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <set>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,12 +19,18 @@ namespace {
 
 constexpr std::size_t kMostShown = 3;
 
-/// Without blanks, "_" and "-", and with small letters (of ASCII).
+/// With small letters (of ASCII), and without blanks, "_" and "-" beside a letter between other characters.
 std::string essence(std::string_view word) {
+  const auto isLetter = [&](std::size_t at) {
+    const auto c = static_cast<unsigned char>(word[at]);
+    return std::isalpha(c) != 0 || c >= 0x80;
+  };
   std::string text;
-  for (const char c : word)
-    if (std::string_view(" \t_-").find(c) == std::string_view::npos)
-      text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (std::size_t i = 0; i < word.size(); ++i) {
+    const bool between = i > 0 && i + 1 < word.size() && (isLetter(i - 1) || isLetter(i + 1));
+    if (!between || std::string_view(" \t_-").find(word[i]) == std::string_view::npos)
+      text += static_cast<char>(std::tolower(static_cast<unsigned char>(word[i])));
+  }
   return text;
 }
 
@@ -41,32 +47,40 @@ bool looksLike(std::string_view one, std::string_view other) {
   return essence(one) == essence(other);
 }
 
+bool isReadable(const ColumnDescription& column, std::string_view cell) {
+  if (isMissingNumber(cell)) return true;
+  return column.kind == ColumnKind::Date ? daysIn(cell, column.order).has_value()
+                                         : numberIn(cell, column.text).has_value();
+}
+
 void logUnknownWords(const InputDescription& description, const Table& table) {
   for (const auto& column : description.columns) {
     const auto place = table.find(column.name);
+    if (!place) continue;
     const bool words = column.kind == ColumnKind::Words;
-    if (!place || !(words || column.wordsAreMissing)) continue;
-    const auto isKnown = [&](std::string_view cell) {
-      return words ? isMissing(cell) || std::ranges::binary_search(column.words, cell)
-                   : isMissingNumber(cell) || numberIn(cell, column.text).has_value();
-    };
-    std::set<std::string_view> unknown;
+    std::map<std::string_view, std::int64_t> unknown;  // [word] its first line
     std::int64_t rows = 0;
     for (std::int64_t row = 0; row < table.rows(); ++row) {
       const auto cell = table.cell(row, *place);
-      if (isKnown(cell)) continue;
-      unknown.insert(cell);
+      if (words ? isMissing(cell) || std::ranges::binary_search(column.words, cell)
+                : isReadable(column, cell))
+        continue;
+      unknown.emplace(cell, table.line(row));
       ++rows;
     }
     if (unknown.empty()) continue;
     std::vector<std::string> some;
-    for (const auto word : unknown)
-      if (some.size() < kMostShown) some.push_back(shown(word, column.words));
-    logInfo(
-        "column {}: {} {} {} {}: {}{}", column.name, plural(rows, "row"), rows == 1 ? "has" : "have",
-        unknown.size() == 1 ? "a word" : "words",
-        words ? "for which the model has no feature" : "where it has numbers, as if the number were missing",
-        fmt::join(some, ", "), unknown.size() > kMostShown ? ", ..." : "");
+    for (const auto& [word, line] : unknown)
+      if (some.size() < kMostShown)
+        some.push_back(words ? shown(word, column.words)
+                             : fmt::format("{} in line {}", quoteJson(word), line));
+    const auto text = fmt::format("column {}: {} {} {} {}: {}{}", column.name, plural(rows, "row"),
+                                  rows == 1 ? "has" : "have", unknown.size() == 1 ? "a word" : "words",
+                                  words ? "for which the model has no feature"
+                                        : fmt::format("where it has {}s, as if the {} were missing",
+                                                      nameOf(column.kind), nameOf(column.kind)),
+                                  fmt::join(some, ", "), unknown.size() > kMostShown ? ", ..." : "");
+    log(words ? LogLevel::Info : LogLevel::Warning, text);
   }
 }
 

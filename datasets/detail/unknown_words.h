@@ -7,11 +7,15 @@
 
 namespace muster::detail {
 
-/// Whether two words differ in capitals, blanks, "_" and "-" alone.
+/// Whether two words differ in capitals alone, and in blanks, "_" and "-" beside a letter between other
+/// characters: "T-shirt" and "tshirt", but not "A-" and "A", nor "1-9" and "19".
 bool looksLike(std::string_view one, std::string_view other);
 
+/// Whether a cell of a column of numbers or dates is one, or missing.
+bool isReadable(const ColumnDescription& column, std::string_view cell);
+
 /// Logs a line for each column with words that a model has no feature for, and with known words that look
-/// like them; and for each column of numbers with words, which count as missing.
+/// like them; and a warning for each column of numbers or dates with other values, which count as missing.
 void logUnknownWords(const InputDescription& description, const Table& table);
 
 }  // namespace muster::detail

@@ -6,6 +6,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/nearest_word.h"
+#include "muster/core/base/plural.h"
 #include "muster/datasets/source/detail/data_fields.h"
 #include "muster/datasets/source/detail/field_rules.h"
 #include "muster/datasets/source/named_images.h"
@@ -44,13 +45,20 @@ void requireFiles(const DataSource& of) {
   if (of.type == "csv" || of.type == "images" || of.type == "safetensors") needs("train", of.train);
 }
 
-void requireClassWeights(const std::vector<double>& weights) {
+void requireClassWeights(const DataSource& of) {
+  const auto& weights = of.classWeights;
+  const auto& names = of.weightedClasses;
+  require(names.empty() || names.size() == weights.size(), "data.classWeights: there are {} for {} of them",
+          plural(weights.size(), "weight"), plural(names.size(), "name"));
   for (std::size_t c = 0; c < weights.size(); ++c) {
-    requireNotNegative(fmt::format("data.classWeights[{}]", c), weights[c]);
-    require(std::isfinite(static_cast<float>(weights[c])), "data.classWeights[{}] must fit a float32, got {}",
-            c, weights[c]);
+    const auto field =
+        names.empty() ? fmt::format("data.classWeights[{}]", c) : "data.classWeights." + names[c];
+    requireNotNegative(field, weights[c]);
+    require(std::isfinite(static_cast<float>(weights[c])), "{} must fit a float32, got {}", field,
+            weights[c]);
   }
-  require(weights.size() != 1, "data.classWeights: at least two classes have weights, got 1");
+  require(!names.empty() || weights.size() != 1,
+          "data.classWeights: at least two classes have weights, got 1");
 }
 
 }  // namespace
@@ -72,9 +80,8 @@ std::string DataSource::toJson() const {
 }
 
 void DataSource::validate() const {
-  require(std::ranges::find(kDataTypes, type) != kDataTypes.end(),
-          "data.type: there is no type \"{}\"{}", type,
-          nearestOfHint(type, std::vector<std::string>(kDataTypes.begin(), kDataTypes.end())));
+  require(std::ranges::find(kDataTypes, type) != kDataTypes.end(), "data.type: there is no type \"{}\"{}",
+          type, nearestOfHint(type, std::vector<std::string>(kDataTypes.begin(), kDataTypes.end())));
   requireCounts(*this);
   requireBetween("data.classes", classes, 2, 256);
   requireBetween("data.height", height, 0, 1 << 15);
@@ -82,7 +89,10 @@ void DataSource::validate() const {
   require((height == 0) == (width == 0), "data.height and data.width go together, and one is 0");
   require(separator.size() == 1, "data.separator must be one character, got \"{}\"", separator);
   requireFiles(*this);
-  requireClassWeights(classWeights);
+  requireClassWeights(*this);
+  require(std::ranges::find(kDateOrders, dateOrder) != kDateOrders.end(),
+          "data.dateOrder: there is no order \"{}\"{}", dateOrder,
+          nearestOfHint(dateOrder, std::vector<std::string>(kDateOrders.begin(), kDateOrders.end())));
 }
 
 TableFormat DataSource::tableFormat() const {
@@ -90,7 +100,10 @@ TableFormat DataSource::tableFormat() const {
 }
 
 TableOptions DataSource::tableOptions() const {
-  return {.label = label, .regression = regression, .columns = columns, .leaveOut = leaveOut};
+  TableOptions options{.label = label, .regression = regression, .columns = columns, .leaveOut = leaveOut};
+  for (const auto& [order, name] : EnumNames<DateOrder>::kNames)
+    if (name == dateOrder) options.dateOrder = order;
+  return options;
 }
 
 std::vector<std::pair<std::string, std::filesystem::path>> DataSource::files() const {

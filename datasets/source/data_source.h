@@ -28,6 +28,10 @@ inline constexpr auto kDataTypes = [] {
   return all;
 }();
 
+/// Which part of a date is first: what `DataSource::dateOrder` takes.
+inline constexpr std::array<std::string_view, 4> kDateOrders{"auto", "yearMonthDay", "monthDayYear",
+                                                             "dayMonthYear"};
+
 /// Where data come from, how they are divided, and how they become batches: the part `data` of a run file.
 /// `loadData` (load_data.h) makes iterators of it. Paths are relative to the working directory; "" is none.
 struct DataSource {
@@ -50,6 +54,7 @@ struct DataSource {
   bool regression = false;      ///< the label is a number to predict, not a class
   std::vector<std::string> columns = {};   ///< to learn from; empty: all but the label
   std::vector<std::string> leaveOut = {};  ///< not to learn from
+  std::string dateOrder = "auto";          ///< of the parts of dates, one of kDateOrders; auto: found out
   // images
   bool grey = false;                   ///< reads pictures as grey
   std::int64_t height = 0, width = 0;  ///< to which all are stretched; 0: all must have one size
@@ -62,6 +67,9 @@ struct DataSource {
   std::int64_t seed = 123;                ///< for the order of the training examples
   bool shuffle = true;                    ///< the training examples have a new order in each epoch
   std::vector<double> classWeights = {};  ///< [class] factor in the loss; empty: 1 for each
+  /// The names of the classes that `classWeights` are of, others have 1; empty: all classes, in order. In
+  /// JSON both are an object: {"rare": 5}.
+  std::vector<std::string> weightedClasses = {};
 
   /// @param json  an object with these fields, as in {"type": "csv", "train": "rows.csv"}.
   /// @throws InvalidArgument for a field that is unknown, of the wrong type or out of range.

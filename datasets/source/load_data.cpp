@@ -1,15 +1,22 @@
 #include "muster/datasets/source/load_data.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <tuple>
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/printable_text.h"
+#include "muster/core/base/text_table.h"
 #include "muster/core/data/class_weights.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/data/split.h"
+#include "muster/core/io/json_value.h"
 #include "muster/core/io/safetensors.h"
+#include "muster/datasets/detail/class_names.h"
 #include "muster/datasets/image_folder.h"
 #include "muster/datasets/image_placement.h"
 #include "muster/datasets/image_set_iterator.h"
@@ -142,6 +149,24 @@ Tensors readTensors(const std::string& path) {
   return {find("features"), find("labels")};
 }
 
+/// [class] the weights, of which the source gives some by name.
+std::vector<float> classWeightsOf(const DataSource& d, const InputDescription& description) {
+  std::vector<float> given(d.classWeights.begin(), d.classWeights.end());
+  if (d.weightedClasses.empty()) return given;
+  const auto& classes = description.classes;
+  require(!classes.empty(),
+          "data.classWeights: these data have no classes with names; a list has a weight for each class");
+  const detail::ClassNumbers numbers(classes);
+  std::vector<float> weights(classes.size(), 1);
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const auto found = numbers.find(d.weightedClasses[i]);
+    require(found.has_value(), "data.classWeights: there is no class {}; there are {}",
+            quoteJson(d.weightedClasses[i]), csvList(classes));
+    weights[static_cast<std::size_t>(*found)] = given[i];
+  }
+  return weights;
+}
+
 }  // namespace
 
 LoadedData loadData(const DataSource& d, PlacementWish placement, std::span<const Device> devices,
@@ -167,14 +192,27 @@ LoadedData loadData(const DataSource& d, PlacementWish placement, std::span<cons
   }
   for (const auto& [field, set] : {std::pair{"train", loaded.train.get()}, {"test", loaded.test.get()}})
     require(set == nullptr || set->examples().value_or(1) > 0, "data.{}: there are no examples in it", field);
-  if (!d.classWeights.empty())
-    loaded.weighted = std::make_unique<ClassWeights>(
-        *loaded.train, std::vector<float>(d.classWeights.begin(), d.classWeights.end()));
+  loaded.classWeights = classWeightsOf(d, loaded.description);
+  if (!loaded.classWeights.empty())
+    loaded.weighted = std::make_unique<ClassWeights>(*loaded.train, loaded.classWeights);
   return loaded;
 }
 
 LoadedData loadData(const DataSource& data) {
   return loadData(data, PlacementWish::Host, std::array{Device::cpu()}, 1);
+}
+
+std::string classWeightsLine(const LoadedData& data) {
+  constexpr std::size_t kMost = 20;
+  const auto& names = data.description.classes;
+  std::vector<std::string> weights;
+  for (std::size_t c = 0; c < std::min(data.classWeights.size(), kMost); ++c)
+    weights.push_back(fmt::format("{} {}",
+                                  c < names.size() ? printableText(csvField(names[c])) : fmt::format("{}", c),
+                                  data.classWeights[c]));
+  if (weights.empty()) return {};
+  return fmt::format("class weights: {}{}", fmt::join(weights, ", "),
+                     data.classWeights.size() > kMost ? ", ..." : "");
 }
 
 std::optional<LoadedData> loadTestData(const DataSource& d, const InputDescription& known) {
@@ -183,6 +221,7 @@ std::optional<LoadedData> loadTestData(const DataSource& d, const InputDescripti
   loaded.type = loaded.title = d.type;
   loaded.origin = d.test;
   loaded.description = known;
+  loaded.classWeights = classWeightsOf(d, known);
   if (d.type == "csv" && !known.columns.empty()) {
     dealTestTable(d, loaded);
   } else if (d.type == "images" && known.pictures) {

@@ -25,6 +25,7 @@ struct LoadedData {
   std::unique_ptr<DataSetIterator> train;
   std::unique_ptr<DataSetIterator> validation, test;  ///< null: none
   std::unique_ptr<DataSetIterator> weighted;          ///< `train` with class weights; null: none
+  std::vector<float> classWeights = {};               ///< [class] of `weighted`; empty: none
 
   /// The iterator to train on.
   DataSetIterator& training() { return weighted ? *weighted : *train; }
@@ -42,6 +43,9 @@ LoadedData loadData(const DataSource& data, PlacementWish placement, std::span<c
                     int workers, const InputDescription& known = {});
 /// As above, in the host's memory.
 LoadedData loadData(const DataSource& data);
+
+/// Each class with its weight, as "class weights: no 1, yes 5"; "" without weights.
+std::string classWeightsLine(const LoadedData& data);
 
 /// Reads the examples to test with alone, by the description of a trained model: the examples that it was
 /// trained with need not be there. @return nothing if the data are of a type that a model does not describe

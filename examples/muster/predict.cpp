@@ -149,8 +149,10 @@ int predict(const Call& call) {
       "A picture of a folder that cannot be read is named, has no row, and makes the exit status 1.\n"
       "  muster predict run.json --out predictions.csv\n");
   describeTrained(line, options);
-  line.list("keep", options.keep, "NAME",
-            "a column of the new table to repeat in the output. May be given several times");
+  line.list(
+      "keep", options.keep, "NAME",
+      "a column of the new table to repeat in the output, or several: --keep id,'\"name, first\"'. May be "
+      "given several times");
   line.add("out", options.out, "FILE", "the file to write; -: standard output, the default");
   if (!readOptions(line, call)) return 0;
   Predicted predicted;

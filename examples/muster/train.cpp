@@ -66,8 +66,8 @@ void introduce(const RunSession& session) {
   for (const auto& notice : {asOptions(devices.notice), data.placed})
     if (!notice.empty()) fmt::print("{}\n", notice);
   fmt::print("data: {}\n\n{}", dataLine(data), network->summary());
-  if (const auto columns = columnsLine(network->inputDescription()); !columns.empty())
-    fmt::print("{}\n", columns);
+  for (const auto& line : {columnsLine(network->inputDescription()), classWeightsLine(data)})
+    if (!line.empty()) fmt::print("{}\n", line);
   if (!resumed.file.empty()) {
     const auto batches = resumed.batches;
     fmt::print("resuming: {}, with {} finished{}\n", resumed.file.string(), plural(network->epoch(), "epoch"),
@@ -102,7 +102,8 @@ void conclude(RunSession& session, const RunScores& scores, const Options& optio
   if (scores.validation) {
     print("validation", *scores.validation,
           session.earlyStopping() != nullptr && run.listeners.earlyStopping->restoreBest);
-    if (const auto remark = guessRemark(*scores.validation); !remark.empty()) logWarning("{}", remark);
+    if (const auto remark = guessRemark(*scores.validation, session.data().classWeights); !remark.empty())
+      logWarning("{}", remark);
   }
   if (scores.test) print("test", *scores.test, false);
   const auto restored = session.restoredEpoch();

@@ -72,9 +72,10 @@ std::string memoryLines(const PreparedRun& p) {
 std::string planText(PreparedRun& p) {
   const std::int64_t batches = p.data.train->batchesPerEpoch().value_or(0);
   const auto wrapper = detail::makeWrapper(p.run, p.devices, p.nodes, *p.network, {}, p.nodeCount);
-  return fmt::format("{}{}{}\n{}\nplan: {}, {}\n{}{}{}", p.data.notice, p.data.notice.empty() ? "" : "\n",
-                     dataLine(p, batches), p.network->summary(), wrapper.plan(),
-                     plural(p.run.training.epochs, "epoch"), resumptionLine(p.resumed),
+  const auto weights = classWeightsLine(p.data);
+  return fmt::format("{}{}{}{}{}\n{}\nplan: {}, {}\n{}{}{}", p.data.notice, p.data.notice.empty() ? "" : "\n",
+                     dataLine(p, batches), weights, weights.empty() ? "" : "\n", p.network->summary(),
+                     wrapper.plan(), plural(p.run.training.epochs, "epoch"), resumptionLine(p.resumed),
                      remarkLines(p, batches), memoryLines(p));
 }
 

@@ -83,10 +83,101 @@ TEST_CASE("a few words among numbers count as missing, with a warning") {
   const auto numbers = columnOf(cells);
   setLogSink({});
   CHECK(numbers == ColumnDescription{.name = "x", .filling = 4.5, .missing = true, .wordsAreMissing = true});
-  CHECK(said == "column x: 1 value is no number, as \"<1\": it counts as missing");
+  CHECK(said == "column x: 1 value is no number, as \"<1\" in line 21: it counts as missing");
   CHECK(features({.columns = {numbers}}, "x,y\nhigh,1\n2,1\n") == Floats{4.5f, 1, 2, 0});
   cells[0] = cells[1] = "many";
   CHECK(columnOf(cells).kind == ColumnKind::Words);
+}
+
+TEST_CASE("a few words among numbers or dates of new rows count as missing, whatever the training had") {
+  const InputDescription learned{
+      .columns = {{.name = "x", .filling = 7},
+                  {.name = "kg", .filling = 8, .text = {.after = "kg"}},
+                  {.name = "when", .kind = ColumnKind::Date, .filling = 9, .missing = true}}};
+  CHECK(features(learned, "x,kg,when\n1,2 kg,2000-01-02\nlow,light,soon\n") ==
+        Floats{1, 2, 1, 0, /**/ 7, 8, 9, 1});
+  const auto refused = [&](std::string_view cells) {
+    std::string text = "x,when\n";
+    for (const char cell : cells) text += cell == '1' ? "1,2000-01-01\n" : "low,soon\n";
+    return test::thrown<FileError>([&] { features({.columns = {learned.columns[0]}}, text); });
+  };
+  CHECK(refused("w") == "");
+  CHECK(refused("ww") == "");
+  CHECK(refused("1w1w1w") == "");  // half of them
+  CHECK(
+      refused("1w1ww") ==
+      "f.csv: line 3: column x must be a finite number, and is \"low\"; 3 of its 5 values are none, too many "
+      "to count as missing");
+}
+
+TEST_CASE("a few words among dates, and among numbers with a unit, count as missing, with a warning") {
+  Names cells(19, "2000-01-03");
+  cells[3] = "2000-01-05";
+  cells.emplace_back("soon");
+  test::LogLines log;
+  const auto dates = columnOf(cells);
+  CHECK(dates == ColumnDescription{.name = "x", .kind = ColumnKind::Date, .filling = 2, .missing = true});
+  CHECK(log.all() ==
+        Names{"warning: column x: 1 value is no date, as \"soon\" in line 21: it counts as missing"});
+  log.forget();
+  for (auto& cell : cells) cell = cell == "soon" ? "heavy" : "5 kg";
+  cells[3] = "7 kg";
+  const auto numbers = columnOf(cells);
+  CHECK(numbers ==
+        ColumnDescription{
+            .name = "x", .filling = 5, .missing = true, .wordsAreMissing = true, .text = {.after = "kg"}});
+  CHECK(log.all() ==
+        Names{"column x: \"5 kg\" is read as the number 5",
+              "warning: column x: 1 value is no number, as \"heavy\" in line 21: it counts as missing"});
+}
+
+TEST_CASE("dates with months' names or two digits of the year are dates, and ambiguous ones are told") {
+  test::LogLines log;
+  CHECK(columnOf({"23-Mar-2016", "24-Apr-2016", "23-Mar-2016"}).kind == ColumnKind::Date);
+  CHECK(columnOf({"March 24, 2016", "April 2, 2016", "April 3, 2016"}).kind == ColumnKind::Date);
+  CHECK(columnOf({"2011 Jan", "2011 Feb", "2011 Jan"}).kind == ColumnKind::Date);  // no units of 2011
+  CHECK(log.all().empty());
+  CHECK(columnOf({"3/19/23", "4/2/23", "3/19/23"}).order == DateOrder::MonthDayYear);
+  CHECK(log.all() == Names{"column x: \"3/19/23\" is read as the date 2023-03-19"});
+  log.forget();
+  CHECK(columnOf({"03.03.24", "28.02.24", "03.03.24"}).order == DateOrder::DayMonthYear);
+  log.forget();
+  CHECK(columnOf({"03.03.24", "05.04.24", "03.03.24"}).order == DateOrder::DayMonthYear);
+  CHECK(log.all() ==
+        Names{"warning: column x: its dates may have the day or the month first, and \"05.04.24\" "
+              "is read as 2024-04-05, the day first; data.dateOrder=monthDayYear reads the month "
+              "first"});
+  log.forget();
+  const Names slashes{"3/4/2020", "5/4/2020", "3/4/2020"};
+  CHECK(columnOf(slashes).order == DateOrder::MonthDayYear);
+  CHECK(log.all() ==
+        Names{"warning: column x: its dates may have the day or the month first, and \"3/4/2020\" "
+              "is read as 2020-03-04, the month first; data.dateOrder=dayMonthYear reads the day "
+              "first"});
+  log.forget();
+  CHECK(described(column(slashes), {.dateOrder = DateOrder::DayMonthYear}).columns.front().order ==
+        DateOrder::DayMonthYear);
+  CHECK(log.all().empty());
+}
+
+TEST_CASE("a column that looks like dates or numbers, and is neither, says why") {
+  Names unclear, mixed, codes;
+  for (int i = 1; i <= 12; ++i) {
+    unclear.push_back(fmt::format("23-03-{:02}", i));
+    mixed.push_back(i % 2 == 0 ? fmt::format("{}/20/2020", i) : fmt::format("20/{}/2020", i));
+    codes.push_back(fmt::format("12:{}:7:{}", i, i));
+  }
+  CHECK(omission(unclear) ==
+        "nearly every row has another word; it is not said whether its dates begin with the year, as "
+        "\"23-03-12\"; write the year with four digits");
+  CHECK(omission(mixed) ==
+        "nearly every row has another word; some of its dates have the month first and some the day, as "
+        "\"8/20/2020\" and \"20/9/2020\"; write all in one order");
+  CHECK(omission(codes) ==
+        "nearly every row has another word; \"12:1:7:1\" is read neither as a number nor as a date");
+  test::LogLines log;
+  CHECK(columnOf({"23-03-19", "23-03-20", "23-03-19", "23-03-20"}).kind == ColumnKind::Words);
+  CHECK_CONTAINS(log.all().at(0), "warning: column x: it is not said whether its dates begin with the year");
 }
 
 TEST_CASE("numbers with one unit, or with commas between thousands, are numbers") {
@@ -104,6 +195,7 @@ TEST_CASE("numbers with one unit, or with commas between thousands, are numbers"
   readAs({"$45", "-$2.5", "7", "$ 8"}, {.before = "$"}, {45, -2.5f, 7, 8});
   readAs({"0.3%", "12 %", "-1.5%"}, {.after = "%"}, {0.3f, 12, -1.5f});
   readAs({"12 kg", "5 kg", "+3 kg"}, {.after = "kg"}, {12, 5, 3});
+  readAs({"50 m2", "7.5 m2"}, {.after = "m2"}, {50, 7.5f});
   readAs({"92,000", "1,250,000", "-3,500", "300"}, {.thousands = true}, {92000, 1250000, -3500, 300});
   readAs({"$1,200.50", "$999"}, {.before = "$", .thousands = true}, {1200.5f, 999});
   CHECK(problem("x,y\n\"0,125\",a\n\"0,250\",b\n") ==
@@ -121,8 +213,10 @@ TEST_CASE("numbers with one unit, or with commas between thousands, are numbers"
   const auto euros = described(column({"\u20ac10", "\u20ac20", "\u20ac40"}));
   CHECK(test::thrown<InvalidArgument>([&] { prices.requireSame(euros, "here", "there"); }) ==
         "the numbers of column x have other units or commas in here than in there");
-  CHECK(test::thrown<FileError>([&] { features(prices, "x,other,label\n\u20ac3,2.5,a\n"); }) ==
-        "f.csv: line 2: column x must be a number as \"$5\", and is \"\u20ac3\"");
+  CHECK(test::thrown<FileError>(
+            [&] { features(prices, "x,other,label\n\u20ac3,2.5,a\n\u20ac4,2.5,a\n\u20ac3,2.5,a\n"); }) ==
+        "f.csv: line 2: column x must be a number as \"$5\", and is \"\u20ac3\"; 3 of its 3 values are "
+        "none, too many to count as missing");
 }
 
 TEST_CASE("a regression's target may have a unit") {
@@ -269,10 +363,20 @@ TEST_CASE("labels are trimmed, numbers are compared as numbers, and too many are
 }
 
 TEST_CASE("classes that differ in capitals or blanks alone are warned of") {
-  const test::LogLines log;
+  test::LogLines log;
   described(table("x,y\n1.5,Stays\n2.5,stays\n4.5,goes\n"));
   CHECK(log.all() ==
         Names{"warning: column y: \"Stays\" and \"stays\" are two classes, although they look like one"});
+  log.forget();
+  described(table("x,y\n1.5,A\n2.5,A-\n4.5,A\n"));
+  described(table("x,y\n1.5,1\n2.5,-1\n4.5,1\n"));
+  CHECK(log.all().empty());
+}
+
+TEST_CASE("a regression needs different numbers") {
+  CHECK(problem("x,\"y, in kg\"\n1.5,5\n2.5,5.0\n4.5,5\n", {.regression = true}) ==
+        "f.csv: column \"y, in kg\" is to be predicted, and every row to train with has \"5\"; a regression "
+        "needs different numbers, and data.label=NAME names another column");
 }
 
 TEST_CASE("a regression's target is scaled to mean 0 and deviation 1") {
@@ -310,13 +414,13 @@ TEST_CASE("numbers that float32 does not hold are refused by its range, or count
         "unit");
   std::string text = "x,y\n-1e308,a\n";
   for (int i = 0; i < 20; ++i) text += fmt::format("{}.5,b\n", i);
-  const test::LogLines log;
+  test::LogLines log;
   const auto read = table(text);
   const auto described = describeTable(read, {}, allRows(read));
-  CHECK(
-      !log.lineWith(
-              {"column x: 1 value is no number within float32's 3.4e38, as \"-1e308\": it counts as missing"})
-           .empty());
+  CHECK(!log.lineWith({"column x: 1 value is no number within float32's 3.4e38, as \"-1e308\" in line 2: it "
+                       "counts as "
+                       "missing"})
+             .empty());
   CHECK(described.columns.front().missing);
 }
 
@@ -347,10 +451,16 @@ TEST_CASE("rows that do not fit a description are refused by name") {
   };
   CHECK(refused("b,c\n1,2\n") ==
         "f.csv: lacks the columns a, when, from which the model learned; it has b, c");
-  CHECK(refused("a,b,when\n1,2,2000-01-01\nx,2,2000-01-01\n") ==
-        "f.csv: line 3: column a must be a finite number, and is \"x\"");
-  CHECK(refused("a,b,when\n1,2,soon\n") ==
-        "f.csv: line 2: column when must be a date as 2020-12-31 (year, month, day), and is \"soon\"");
+  CHECK(refused("\"b, in kg\",c\n1,2\n") ==
+        "f.csv: lacks the columns a, b, when, from which the model learned; it has \"b, in kg\", c");
+  CHECK(refused("a,b,when\n1,2,2000-01-01\nx,2,2000-01-01\ny,2,2000-01-01\nz,2,2000-01-01\n") ==
+        "f.csv: line 3: column a must be a finite number, and is \"x\"; 3 of its 4 values are none, too many "
+        "to "
+        "count as missing");
+  CHECK(refused("a,b,when\n1,2,soon\n1,2,soon\n1,2,later\n") ==
+        "f.csv: line 2: column when must be a date as 2020-12-31 (year, month, day), and is \"soon\"; 3 of "
+        "its 3 "
+        "values are none, too many to count as missing");
   const auto read = table("a,y\n1,w\n");
   CHECK(test::thrown<FileError>([&] { tableLabels(description, read, allRows(read)); }) ==
         "f.csv: line 2: there is no class \"w\"; there are u, v");

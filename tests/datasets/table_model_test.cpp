@@ -92,19 +92,19 @@ TEST_CASE("a model file alone predicts new rows, in any order of columns and wit
         "new.csv: lacks the column colour, from which the model learned; it has size, more");
 }
 
-TEST_CASE("words in a column of numbers are counted, as they are in a training") {
+TEST_CASE("words in a column of numbers are named, as they are in a training") {
   auto network = std::make_unique<MultiLayerNetwork>(
       MultiLayerConfiguration{.inputShape = {2}, .layers = {Output{.classes = 2}}});
   network->init();
-  network->setInputDescription({.columns = {{.name = "size", .missing = true, .wordsAreMissing = true}},
-                                .label = "kind",
-                                .classes = {"cat", "dog"}});
+  network->setInputDescription(
+      {.columns = {{.name = "size", .missing = true}}, .label = "kind", .classes = {"cat", "dog"}});
   TableModel model(std::move(network));
   const test::LogLines log;
   CHECK(model.predict(parseTable("size,kind\n1,cat\n?,cat\nbroken,cat\n2,dog\nlost,dog\n", {}, "f.csv"))
             .classes.size() == 5);
-  CHECK(log.all() == Names{"column size: 2 rows have words where it has numbers, as if the number were "
-                           "missing: \"broken\", \"lost\""});
+  CHECK(log.all() ==
+        Names{"warning: column size: 2 rows have words where it has numbers, as if the number were "
+              "missing: \"broken\" in line 4, \"lost\" in line 6"});
 }
 
 TEST_CASE("one sigmoid output learns a table's two classes") {

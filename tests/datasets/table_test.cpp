@@ -126,6 +126,19 @@ TEST_CASE("dates are days since 2000, with the time of the day") {
   CHECK(daysIn("2000-01-02 18:00:00.0", YearMonthDay) == 1.75);
   CHECK(daysIn("2000-01-02T12:00:00Z", YearMonthDay) == 1.5);
   CHECK(daysIn("2000-01-02T12:00:00+06:00", YearMonthDay) == 1.25);
+  const auto march24 = daysIn("2016-03-24", YearMonthDay);
+  for (const auto* const text : {"24-Mar-2016", "24 March 2016", "24-mar-16", "March 24, 2016", "Mar 24 2016",
+                                 "24. Mar. 2016", "2016-Mar-24", "24MAR2016", "24/Mar/2016"})
+    for (const auto order : {YearMonthDay, MonthDayYear, DayMonthYear}) CHECK(daysIn(text, order) == march24);
+  CHECK(daysIn("24-Mar-2016 12:00", YearMonthDay) == *march24 + 0.5);
+  CHECK(daysIn("9/3/16", MonthDayYear) == daysIn("2016-09-03", YearMonthDay));
+  CHECK(daysIn("03.09.16", DayMonthYear) == daysIn("2016-09-03", YearMonthDay));
+  CHECK(daysIn("1 Sept 2000", YearMonthDay) == 244);
+  CHECK(daysIn("31/12/68", DayMonthYear) == daysIn("2068-12-31", YearMonthDay));
+  CHECK(daysIn("31/12/69", DayMonthYear) == daysIn("1969-12-31", YearMonthDay));
+  for (const auto* const text : {"24-Mrz-2016", "Mar 2016", "31-Apr-2016", "24-Mar-216", "24 Mar 2016 AD",
+                                 "23-03-19", "16.09.03", "1 2 2016"})
+    for (const auto order : {YearMonthDay, MonthDayYear}) CHECK_FALSE(daysIn(text, order).has_value());
   for (const char* text : {"2001-02-29", "2000-13-01", "00-01-01", "2000-01/01", "2000-01-01x",
                            "2000-01-01T25:00", "2000-01-01 12", "2000-01-01T12:00+6", "12", ""})
     CHECK_FALSE(daysIn(text, YearMonthDay).has_value());

@@ -123,6 +123,15 @@ TEST_CASE("a table with words, gaps and dates is predicted by the model file alo
     CHECK(failed.exit != 0);
     return failed.err;
   };
+  muster.write("kept.csv", "found,size,\"name, first\",id,colour\n2012-03-01,1,\"A, B\",7,red\n");
+  for (const auto& keep :
+       {std::vector<std::string>{"--keep", "id,\"name, first\""}, {"--keep", "id", "--keep", "name, first"}}) {
+    std::vector<std::string> arguments{"predict", "rows.safetensors", "kept.csv"};
+    arguments.insert(arguments.end(), keep.begin(), keep.end());
+    CHECK(test::succeeded(muster.run(arguments))
+              .out.starts_with("id,\"name, first\",prediction,probability,probability of cat,probability of "
+                               "dog\n7,\"A, B\",cat,"));
+  }
   muster.write("other.csv", "found,size\n2012-03-01,1\n");
   CHECK(contains(problem({"predict", "rows.safetensors", "other.csv"}),
                  "other.csv: lacks the column colour, from which the model learned; it has found, size"));
@@ -187,6 +196,33 @@ TEST_CASE("a training that predicts held-out rows no better than a guess says so
   CHECK_MESSAGE(contains(numbers.err, "predicted no better than by the mean of number (R2 -"), numbers.err);
   muster.write("rows.csv", animals());
   CHECK(!contains(muster.trained({"rows.csv", "--label", "kind"}).err, "held-out"));
+}
+
+TEST_CASE("a rare class with a weight is not judged by the commonest class") {
+  const Tables muster;
+  std::string text = "a,kind\n";  // "yes" is one in ten, and in the half with a = 1
+  for (int i = 0; i < 400; ++i) text += fmt::format("{},{}\n", i % 10 < 5 ? 1 : 0, i % 10 == 0 ? "yes" : "no");
+  muster.write("rows.csv", text);
+  const std::string warning = "better than by the commonest class no";
+  const auto plain = test::succeeded(muster.trained({"rows.csv", "--label", "2"}, {"--set", "data.label=2"}));
+  CHECK_MESSAGE(contains(plain.err, warning), plain.err);
+  const auto weighted = test::succeeded(
+      muster.trained({"rows.csv", "--label", "kind"}, {"--set", "data.classWeights={\"yes\": 9}"}));
+  CHECK_MESSAGE(!contains(weighted.err, "held-out"), weighted.err);
+  CHECK_MESSAGE(contains(weighted.out, "class weights: no 1, yes 9\n"), weighted.out);
+  CHECK(contains(test::succeeded(muster.run({"plan", "run.json", "--set", "data.classWeights.yes=9"})).out,
+                 "class weights: no 1, yes 9\n"));
+}
+
+TEST_CASE("a table whose columns are separated otherwise, or with one number to predict, is refused") {
+  const Tables muster;
+  muster.write("rows.csv", "a;b\n1,5;2,5\n2,5;3,5\n");
+  CHECK(contains(muster.run({"example", "rows.csv", "--separator", ","}).err,
+                 "this file seems to have \";\" between its columns"));
+  muster.write("rows.csv", "a,b\n1,2\n5,2\n7,2\n");
+  CHECK(contains(muster.run({"example", "rows.csv", "--regression"}).err,
+                 "column b is to be predicted, and every row to train with has \"2\"; a regression needs different "
+                 "numbers, and --label NAME names another column"));
 }
 
 TEST_CASE("classes that were renamed, or columns, are refused by name") {

@@ -569,15 +569,15 @@ TEST_CASE("CSV files are trained with class names, predicted, and refused with t
   muster.write("rows.csv", rows + "1,2,bird\n");
   for (const char* command : {"train", "plan"}) {
     CHECK(test::errorOf(muster.run({command, "csv.json"})) ==
-          "muster: network and data do not fit: rows.csv has 3 classes (bird, cat, dog, big), and the "
+          "muster: network and data do not fit: rows.csv has 3 classes (bird, cat, \"dog, big\"), and the "
           "network's output has 2\n");
   }
   auto five = json::parse(csvRun(5, false)).as_object();
   muster.write("five.json", json::serialize(five));
-  CHECK(
-      test::errorOf(muster.run({"train", "five.json"})) ==
-      "muster: network and data do not fit: rows.csv has 3 classes (bird, cat, dog, big), and the network's "
-      "output has 5\n");
+  CHECK(test::errorOf(muster.run({"train", "five.json"})) ==
+        "muster: network and data do not fit: rows.csv has 3 classes (bird, cat, \"dog, big\"), and the "
+        "network's "
+        "output has 5\n");
   muster.write("rows.csv", "a,b,y\n1,0,3\n0,1,-1\n1,1,2\n0,0,0\n");
   muster.write("numbers.json", csvRun(1, true));
   const auto numbers = test::succeeded(muster.run({"train", "numbers.json", "--set", "training.epochs=400"}));

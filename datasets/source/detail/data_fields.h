@@ -3,6 +3,8 @@
 // Visits the fields of a data source: the same code reads (JsonReader), writes (JsonWriter) and describes
 // (SchemaWriter) them.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <concepts>
@@ -14,6 +16,7 @@
 
 #include "muster/core/io/detail/schema_writer.h"
 #include "muster/core/io/json_fields.h"
+#include "muster/core/io/json_value.h"
 #include "muster/datasets/source/data_source.h"
 
 namespace muster::detail {
@@ -33,6 +36,65 @@ inline void texts(SchemaWriter& writer, std::string_view name, std::vector<std::
   boost::json::array preset(value.begin(), value.end());
   writer.put(name,
              {{"type", "array"}, {"items", boost::json::object{{"type", "string"}}}, {"default", preset}});
+}
+
+/// Visits a text that is one of `words`; the default is the first one.
+template <typename Visitor>
+void visitWord(Visitor& v, std::string_view name, std::string& value,
+               std::span<const std::string_view> words) {
+  const auto found = std::ranges::find(words, value);
+  auto index = found == words.end() ? 0 : static_cast<std::size_t>(found - words.begin());
+  v.choice(name, index, words);
+  value = words[index];
+}
+
+/// Visits the name of a column; a file may also have its number as a number.
+inline void columnName(JsonReader& reader, std::string_view name, std::string& value) {
+  const auto text = reader.json(name);
+  if (const auto given = text ? parseJson(*text) : nullptr; given.is_int64())
+    value = fmt::format("{}", given.get_int64());
+  else
+    reader.field(name, value);
+}
+inline void columnName(JsonWriter& writer, std::string_view name, std::string& value) {
+  writer.field(name, value);
+}
+inline void columnName(SchemaWriter& writer, std::string_view name, std::string& value) {
+  writer.put(name, {{"type", boost::json::array{"string", "integer"}}, {"default", value}});
+}
+
+/// Visits the order of a date's parts; files leave out the one that is found out.
+template <typename Visitor>
+void visitDateOrder(Visitor& v, DataSource& d) {
+  if (std::same_as<Visitor, JsonWriter> && d.dateOrder == kDateOrders.front()) return;
+  v.describe("which part of a date is first where several may be, as in 3/4/2020; auto: found out");
+  visitWord(v, "dateOrder", d.dateOrder, kDateOrders);
+}
+
+/// Visits the weights of classes: a list, or an object by the names of classes.
+inline void classWeights(JsonReader& reader, std::string_view name, DataSource& d) {
+  const auto text = reader.json(name);
+  if (!text) return;
+  const auto given = parseJson(*text);
+  d.weightedClasses.clear();
+  if (!given.is_object()) return reader.numbers(name, d.classWeights);
+  for (const auto& one : given.get_object()) d.weightedClasses.emplace_back(one.key());
+  d.classWeights.assign(d.weightedClasses.size(), 1);
+  reader.group(name, [&](JsonReader& in) {
+    for (std::size_t i = 0; i < d.classWeights.size(); ++i) in.field(d.weightedClasses[i], d.classWeights[i]);
+  });
+}
+inline void classWeights(JsonWriter& writer, std::string_view name, DataSource& d) {
+  if (d.weightedClasses.empty()) return writer.numbers(name, d.classWeights);
+  writer.group(name, [&](JsonWriter& in) {
+    for (std::size_t i = 0; i < d.classWeights.size(); ++i) in.put(d.weightedClasses[i], d.classWeights[i]);
+  });
+}
+inline void classWeights(SchemaWriter& writer, std::string_view name, DataSource&) {
+  const boost::json::object number{{"type", "number"}};
+  writer.put(name, {{"anyOf", boost::json::array{boost::json::object{{"type", "array"}, {"items", number}},
+                                                 boost::json::object{{"type", "object"},
+                                                                     {"additionalProperties", number}}}}});
 }
 
 template <typename Visitor>
@@ -58,29 +120,21 @@ void visitSource(Visitor& v, DataSource& d) {
   }
   if (d.type == "csv") {
     v.field("header", d.header, "the first line has the names of the columns");
-    v.field("label", d.label, "column to predict, by its name or its number from 1; empty: the last one");
+    v.describe("column to predict, by its name or its number from 1; empty: the last one");
+    columnName(v, "label", d.label);
     v.field("separator", d.separator, "one character");
     v.field("regression", d.regression, "the label is a number to predict, not a class");
     v.describe("columns to learn from; empty: all but the label");
     texts(v, "columns", d.columns);
     v.describe("columns not to learn from");
     texts(v, "leaveOut", d.leaveOut);
+    visitDateOrder(v, d);
   }
   if (d.type == "images") {
     v.field("grey", d.grey, "reads pictures as grey");
     v.field("height", d.height, "pictures are stretched to it; 0: all have one size");
     v.field("width", d.width, "pictures are stretched to it; 0: all have one size");
   }
-}
-
-/// Visits a text that is one of `words`; the default is the first one.
-template <typename Visitor>
-void visitWord(Visitor& v, std::string_view name, std::string& value,
-               std::span<const std::string_view> words) {
-  const auto found = std::ranges::find(words, value);
-  auto index = found == words.end() ? 0 : static_cast<std::size_t>(found - words.begin());
-  v.choice(name, index, words);
-  value = words[index];
 }
 
 template <typename Visitor>
@@ -101,8 +155,10 @@ void visitData(Visitor& v, DataSource& d) {
   v.field("dropLast", d.dropLast, "leaves out the last batch of an epoch if it is not full");
   v.field("seed", d.seed, "of the order of the training examples");
   v.field("shuffle", d.shuffle, "the training examples have a new order in each epoch");
-  v.describe("factor of each class in the loss; empty: 1 for each");
-  v.numbers("classWeights", d.classWeights);
+  v.describe(
+      "factor of each class in the loss: by the classes' names, others have 1, or a list in the order of the "
+      "classes, which muster plan shows; empty: 1 for each");
+  classWeights(v, "classWeights", d);
 }
 
 }  // namespace muster::detail

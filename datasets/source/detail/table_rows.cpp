@@ -1,5 +1,6 @@
 #include "muster/datasets/source/detail/table_rows.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <memory>
@@ -10,7 +11,9 @@
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/data/in_memory.h"
+#include "muster/datasets/detail/unknown_words.h"
 #include "muster/datasets/source/detail/held_out.h"
+#include "muster/datasets/table_description.h"
 #include "muster/datasets/table_examples.h"
 
 namespace muster::detail {
@@ -28,6 +31,27 @@ const std::string& labelOf(const InputDescription& description) {
   return description.targets.empty() ? description.label : description.targets.front().name;
 }
 
+/// Does not read the columns that a model has left out: in these rows they may look otherwise.
+TableOptions withoutOmitted(TableOptions options, const Table& table, const InputDescription& known) {
+  const auto& label = table.names()[table.labelColumn(options.label)];
+  const auto has = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+  };
+  for (const auto& [name, reason] : known.omitted)
+    if (name != label && has(table.names(), name) && !has(options.columns, name))
+      options.leaveOut.push_back(name);
+  return options;
+}
+
+/// Refuses a table that means something else than a model's. What these rows do not show of a column, because
+/// all have one value, say, does not count.
+void requireSameColumns(const InputDescription& described, InputDescription known, const std::string& path) {
+  std::erase_if(known.columns, [&](const ColumnDescription& column) {
+    return std::ranges::find(described.omitted, column.name, &OmittedColumn::name) != described.omitted.end();
+  });
+  described.requireSame(known, path, "the model");
+}
+
 }  // namespace
 
 void dealTestTable(const DataSource& d, LoadedData& into) {
@@ -36,6 +60,7 @@ void dealTestTable(const DataSource& d, LoadedData& into) {
   if (const auto without = test.rows() - std::ssize(labelled); without > 0)
     logInfo("{}: {} without {} not tested", d.test, plural(without, "row"), labelOf(into.description));
   into.test = rowsOf(test, into.description, labelled, d.batch);
+  logUnknownWords(into.description, test);
 }
 
 void dealTable(const DataSource& d, const InputDescription& known, LoadedData& into) {
@@ -45,9 +70,9 @@ void dealTable(const DataSource& d, const InputDescription& known, LoadedData& i
   const auto tested = splitTable(train, options, untestedPart(d, count), splitSeed(d));
   const auto split =
       splitTable(train, options, tested.first, trainingPart(d, std::ssize(tested.first)), splitSeed(d));
-  into.description = describeTable(train, options, split.first);
+  into.description = describeTable(train, withoutOmitted(options, train, known), split.first);
   if (!known.empty()) {
-    into.description.requireSame(known, d.train, "the model");
+    requireSameColumns(into.description, known, d.train);
     into.description = known;
   }
   auto training = rowsOf(train, into.description, split.first, d.batch, shuffleSeed(d));

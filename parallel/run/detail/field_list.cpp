@@ -52,6 +52,8 @@ std::string valuesOf(const json::object& schema) {
       text.append(text.empty() ? "" : " or ").append(typeText(one.get_string()));
     return text;
   }
+  const auto* const named = schema.if_contains("additionalProperties");
+  if (named && named->is_object()) return fmt::format("{}s by name", valuesOf(named->get_object()));
   if (type->get_string() != "array") return std::string(typeText(type->get_string()));
   const auto items = valuesOf(schema.at("items").as_object());
   return fmt::format("list of {}",

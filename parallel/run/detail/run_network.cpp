@@ -1,7 +1,6 @@
 #include "muster/parallel/run/detail/run_network.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <array>
 #include <cstddef>
@@ -9,6 +8,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/base/printable_text.h"
+#include "muster/core/base/text_table.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/network_json.h"
 #include "muster/parallel/run/named_networks.h"
@@ -33,15 +33,15 @@ std::size_t outputsOf(const Network& network) {
 void requireOutputs(const RunFile& run, const LoadedData& data, std::size_t outputs) {
   const auto& classes = data.description.classes;
   if (!classes.empty() && outputs != classes.size() && (outputs != 1 || classes.size() != 2))
-    throw InvalidArgument(fmt::format(
-        "network and data do not fit: {} has {} ({}), and the network's output has {}{}",
-        run.data.train.empty() ? data.title : run.data.train, plural(classes.size(), "class", "classes"),
-        printableText(fmt::format("{}", fmt::join(classes, ", "))), outputs,
-        run.data.type == "idx" ? "; data.classes is the number of classes" : ""));
+    throw InvalidArgument(
+        fmt::format("network and data do not fit: {} has {} ({}), and the network's output has {}{}",
+                    run.data.train.empty() ? data.title : run.data.train,
+                    plural(classes.size(), "class", "classes"), printableText(csvList(classes)), outputs,
+                    run.data.type == "idx" ? "; data.classes is the number of classes" : ""));
 }
 
-void requireWeights(const RunFile& run, const LoadedData& data, const Network& network) {
-  const auto& weights = run.data.classWeights;
+void requireWeights(const LoadedData& data, const Network& network) {
+  const auto& weights = data.classWeights;
   const auto& classes = data.description.classes;
   if (weights.empty() || (classes.empty() && network.outputShapes().back().second.rank() != 1)) return;
   const auto outputs = outputsOf(network);
@@ -82,7 +82,7 @@ std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {
   network->prepare(first);
   requireOutputs(run, data, outputsOf(*network));
   requireFit([&] { network->setInputDescription(data.description); });
-  requireWeights(run, data, *network);
+  requireWeights(data, *network);
   if (!network->normalisationFitted()) network->fitNormalisation(data.any());
   requireFit([&] { tryOne(*network, first); });
   if (!run.training.initialModel.empty()) loadInitial(*network, run, data);

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "muster/core/base/comma_list.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/nearest_word.h"
+#include "muster/core/base/text_table.h"
 #include "muster/core/base/utf8.h"
 #include "muster/core/io/json_value.h"
 #include "muster/parallel/run/detail/field_list.h"
@@ -25,7 +25,7 @@ namespace json = boost::json;
 
 namespace {
 
-/// Lists of words, which the command line also has as in `data.columns=size,colour`.
+/// Lists of words, which the command line also has as in `data.columns=size,"colour, of hair"`.
 constexpr std::string_view kWordLists[] = {"data.columns", "data.leaveOut"};
 
 /// What a run file has.
@@ -44,9 +44,10 @@ constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
 
 /// Keeps only the data fields that all types have.
 void dropOthers(json::object& data) {
-  for (const auto* const name : {"directory", "trainExamples", "testExamples", "trainImages", "trainLabels",
-                                 "testImages", "testLabels", "classes", "train", "test", "header", "label",
-                                 "separator", "regression", "columns", "leaveOut", "grey", "height", "width"})
+  for (const auto* const name : {"directory",  "trainExamples", "testExamples", "trainImages", "trainLabels",
+                                 "testImages", "testLabels",    "classes",      "train",       "test",
+                                 "header",     "label",         "separator",    "regression",  "columns",
+                                 "leaveOut",   "dateOrder",     "grey",         "height",      "width"})
     data.erase(name);
 }
 
@@ -65,9 +66,17 @@ bool isKind(std::string_view path) {
          (path.starts_with("network.") && path.ends_with(".type"));
 }
 
+/// Whether a field is a text, of which a number is one, too, as in `data.label=9`.
+bool isText(std::string_view path) {
+  const auto& fields = fieldLines();
+  const auto field = std::ranges::find(fields, path, &FieldLine::path);
+  return field != fields.end() && field->values.starts_with("text");
+}
+
 /// The value of a field: for a list also its elements with commas between them.
 json::value valueFor(std::string_view path, const std::string& text) {
   auto value = jsonOrWord(text);
+  if ((value.is_number() || value.is_bool()) && isText(path)) return json::value(text);
   if (!value.is_string() && std::ranges::find(kWordLists, path) == std::end(kWordLists)) return value;
   if (value.is_array() || value.is_null() || text.empty()) return value;
   if (std::ranges::find(kWordLists, path) == std::end(kWordLists)) {
@@ -77,7 +86,7 @@ json::value valueFor(std::string_view path, const std::string& text) {
     return list ? numbers : value;
   }
   json::array words;
-  for (const auto word : commaList(text)) words.emplace_back(word);
+  for (const auto& word : csvFields(text)) words.emplace_back(word);
   return words;
 }
 
@@ -205,7 +214,8 @@ void setField(json::object& in, json::value& at, const Step& step, const Set& on
 
 /// The object at a step, in the place of nothing or of a short form of it. @param soFar  the path to it.
 json::object& objectAt(json::value& at, std::string_view soFar, const Step& step, std::string_view path) {
-  if (at.is_null()) at.emplace_object();
+  const bool noWeights = soFar == "data.classWeights" && at.is_array() && at.get_array().empty();
+  if (at.is_null() || noWeights) at.emplace_object();
   if (auto object = expanded(soFar, at); !object.is_null()) at = std::move(object);
   if (path.starts_with("network.updater.") && soFar == "network") giveUpdater(at);
   require(at.is_object(), "{}: {} is no object", path, step.name);

@@ -7,6 +7,18 @@
 namespace muster {
 namespace {
 
+TEST_CASE("fields of a line of CSV are read as they are written, and lists show commas in names") {
+  using Fields = std::vector<std::string>;
+  CHECK(csvFields("a, b,c") == Fields{"a", " b", "c"});
+  CHECK(csvFields("\"a, b\",c,") == Fields{"a, b", "c", ""});
+  CHECK(csvFields("") == Fields{""});
+  const Fields all{"plain", "with, comma", "with \"quotes\""};
+  std::string line;
+  for (const auto& field : all) line += (line.empty() ? "" : ",") + csvField(field);
+  CHECK(csvFields(line) == all);
+  CHECK(csvList(Fields{"a", "b, c"}) == "a, \"b, c\"");
+}
+
 TEST_CASE("numbers are formatted to be read by people") {
   CHECK(groupedNumber(5) == "5");
   CHECK(groupedNumber(999) == "999");

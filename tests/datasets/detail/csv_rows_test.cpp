@@ -46,6 +46,10 @@ TEST_CASE("quotes hold separators, line ends and quotes; rows know their lines")
 TEST_CASE("a broken line is named, and other files are known by their first bytes") {
   CHECK(failure("a,b\n\"x\ny") == "table.csv: line 2: a quote is opened here and never closed");
   CHECK(failure("a\n\"x\"y") == "table.csv: line 2: text follows a closing quote");
+  CHECK(failure("\"x, y\";b") ==
+        "table.csv: line 1: text follows a closing quote; columns are separated by \",\", and this file "
+        "seems to "
+        "have \";\" between them");
   CHECK(failure("a\rb") == "table.csv: line 1: a carriage return without a line feed");
   CHECK(failure("\xFF\xFE"
                 "a") == "table.csv: is UTF-16 text; save it as UTF-8");
@@ -85,6 +89,13 @@ TEST_CASE("a separator at a line's end makes no field") {
   CHECK(row.fields == Fields{"1", "2"});
   CHECK(thrown<FileError>([&] { requireFields(row, 4, kPath); }) ==
         "table.csv: line 7: 2 fields, where the first line has 4");
+  // The header has no comma, but the rows have decimal ones.
+  CsvRow broken{.line = 2, .fields = {"1", "5;2", "5"}};
+  CHECK(thrown<FileError>([&] { requireFields(broken, 1, kPath, "a;b", ','); }) ==
+        "table.csv: has one column; features and a label are separated by \",\", and this file seems to have "
+        "\";\" between its columns");
+  CHECK(thrown<FileError>([&] { requireFields(broken, 1, kPath, "a", ','); }) ==
+        "table.csv: line 2: 3 fields, where the first line has 1");
   Fields one{""};
   dropEmptyLast(one);
   CHECK(one == Fields{""});

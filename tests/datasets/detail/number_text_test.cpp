@@ -24,13 +24,25 @@ TEST_CASE("a unit may be before or after each number, or not") {
   CHECK(textOf({"0.3%", "12 %"}) == NumberText{.after = "%"});
   CHECK(textOf({"12 kg", "-3 kg"}) == NumberText{.after = "kg"});
   CHECK(textOf({"\u20ac 4"}) == NumberText{.before = "\u20ac"});
+  CHECK(textOf({"50 m2", "1.5e2 m2"}) == NumberText{.after = "m2"});
+  CHECK(textOf({"50m3"}) == NumberText{.after = "m3"});
+  CHECK(textOf({"3 kg/m3"}) == NumberText{.after = "kg/m3"});
 }
 
 TEST_CASE("plain numbers, words and several units have no text") {
   CHECK(textOf({"5", "-1.5e3"}) == std::nullopt);
   CHECK(textOf({"red", "5"}) == std::nullopt);
   CHECK(textOf({"5 kg", "5 lb"}) == std::nullopt);
-  CHECK(textOf({"no. 5"}) == std::nullopt);         // no currency
+  CHECK(textOf({"no. 5"}) == std::nullopt);  // no currency
+  CHECK(textOf({"12:30", "12:45"}) == std::nullopt);
+  CHECK(textOf({"5-10", "6-10"}) == std::nullopt);
+  CHECK(textOf({"7 x4", "8 x4"}) == std::nullopt);
+  // Nine in ten are enough.
+  std::vector<std::string> cells(9, "5 kg");
+  cells.emplace_back("heavy");
+  CHECK(textOf(cells) == NumberText{.after = "kg"});
+  cells.emplace_back("6 lb");
+  CHECK(textOf(cells) == std::nullopt);
   CHECK(textOf({"5 kilometres"}) == std::nullopt);  // longer than a unit
 }
 

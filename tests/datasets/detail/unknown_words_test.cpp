@@ -10,6 +10,10 @@ TEST_CASE("words look alike that differ in capitals, blanks and hyphens alone") 
   CHECK(looksLike("Dark Red", "dark_red"));
   CHECK(looksLike("dark-red", "darkred"));
   CHECK_FALSE(looksLike("red", "reed"));
+  CHECK(looksLike("T-1", "t1"));
+  for (const auto& [one, other] :
+       {std::pair("-1", "1"), {"A", "A-"}, {"1-9", "19"}, {"1 2", "12"}, {"_a", "a"}})
+    CHECK_FALSE(looksLike(one, other));
   CHECK_FALSE(looksLike("\u00c4", "\u00e4"));  // beyond ASCII, capitals count
 }
 
@@ -17,7 +21,7 @@ TEST_CASE("words without a feature are logged, with the known ones that look lik
   const Table table = parseTable("colour,size\nred,1\nDark Red,x\nblue,3\nblue,y\n", {}, "table.csv");
   const InputDescription description{
       .columns = {{.name = "colour", .kind = ColumnKind::Words, .words = {"dark_red", "red"}},
-                  {.name = "size", .wordsAreMissing = true},
+                  {.name = "size"},
                   {.name = "no such column", .kind = ColumnKind::Words}}};
   const test::LogLines log;
   logUnknownWords(description, table);
@@ -26,6 +30,8 @@ TEST_CASE("words without a feature are logged, with the known ones that look lik
   CHECK(lines[0] ==
         "column colour: 3 rows have words for which the model has no feature: \"Dark Red\" (known is "
         "\"dark_red\"), \"blue\"");
-  CHECK(lines[1] ==
-        "column size: 2 rows have words where it has numbers, as if the number were missing: \"x\", \"y\"");
+  CHECK(
+      lines[1] ==
+      "warning: column size: 2 rows have words where it has numbers, as if the number were missing: \"x\" in "
+      "line 3, \"y\" in line 5");
 }

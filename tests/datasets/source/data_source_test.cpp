@@ -1,6 +1,7 @@
 // Data described as in a run file: read, checked, and loaded as iterators.
 #include "muster/datasets/source/data_source.h"
 
+#include <array>
 #include <numeric>
 
 #include "muster/datasets/gaussian_mixtures.h"
@@ -39,6 +40,87 @@ TEST_CASE("a table described in JSON is loaded, and the rows that are held out a
   }
   CHECK(sum == 142.5f);
   CHECK(DataSource::parse(source.toJson()).toJson() == source.toJson());
+}
+
+TEST_CASE("class weights are given by name or in order, and a label's column by its number") {
+  const test::TemporaryDirectory directory;
+  std::string rows = "size,kind\n";
+  for (int i = 0; i < 12; ++i) rows += fmt::format("{},{}\n", 0.5 * i * i, i % 4 == 0 ? "rare" : "often");
+  test::writeFile(directory / "rows.csv", rows);
+  const auto source = [&](std::string_view more) {
+    return DataSource::parse(R"({"type": "csv", "train": ")" + (directory / "rows.csv").string() + "\"" +
+                             std::string(more) + "}");
+  };
+  const auto named = source(R"(, "classWeights": {"rare": 5}, "label": 2)");
+  CHECK(named.label == "2");
+  CHECK(DataSource::parse(named.toJson()).toJson() == named.toJson());
+  const auto data = loadData(named);
+  CHECK(data.classWeights == std::vector<float>{1, 5});
+  CHECK(data.weighted != nullptr);
+  CHECK(classWeightsLine(data) == "class weights: often 1, rare 5");
+  CHECK(classWeightsLine(loadData(source(R"(, "classWeights": [2, 3])"))) ==
+        "class weights: often 2, rare 3");
+  CHECK(classWeightsLine(loadData(source(""))).empty());
+  CHECK(loadData(source(R"(, "classWeights": {})")).weighted == nullptr);
+  const auto refused = [&](std::string_view more) {
+    return thrown<InvalidArgument>([&] { loadData(source(more)); });
+  };
+  CHECK(refused(R"(, "classWeights": {"raer": 5})") ==
+        "data.classWeights: there is no class \"raer\"; there are often, rare");
+  CHECK(refused(R"(, "classWeights": {"rare": -1})") ==
+        "data.classWeights.rare must be finite and not negative, got -1");
+  CHECK_CONTAINS(refused(R"(, "classWeights": {"rare": "5"})"), "classWeights.rare: expected a number");
+  CHECK_CONTAINS(refused(R"(, "classWeights": {"rare": 5}, "label": "size", "regression": true)"),
+                 "data.classWeights: these data have no classes with names");
+  CHECK_CONTAINS(refused(R"(, "label": 2.5)"), "label: expected a string");
+}
+
+TEST_CASE("the order of a date's parts is found out, or given") {
+  const test::TemporaryDirectory directory;
+  std::string rows = "day,kind\n";
+  for (int i = 0; i < 12; ++i) rows += fmt::format("3/{}/2020,{}\n", 1 + i % 5, i % 2 == 0 ? "a" : "b");
+  test::writeFile(directory / "rows.csv", rows);
+  const auto orderOf = [&](std::string_view more) {
+    const auto source = DataSource::parse(R"({"type": "csv", "train": ")" +
+                                          (directory / "rows.csv").string() + "\"" + std::string(more) + "}");
+    CHECK(DataSource::parse(source.toJson()).dateOrder == source.dateOrder);
+    return loadData(source).description.columns.front().order;
+  };
+  CHECK(orderOf("") == DateOrder::MonthDayYear);
+  CHECK(orderOf(R"(, "dateOrder": "dayMonthYear")") == DateOrder::DayMonthYear);
+  CHECK_CONTAINS(thrown<InvalidArgument>([&] { orderOf(R"(, "dateOrder": "dayFirst")"); }),
+                 "dateOrder: there is no \"dayFirst\"; there are auto, yearMonthDay");
+  CHECK(thrown<InvalidArgument>(
+            [] { DataSource{.type = "csv", .train = "a.csv", .dateOrder = "dayMonthYaer"}.validate(); }) ==
+        "data.dateOrder: there is no order \"dayMonthYaer\"; the nearest is dayMonthYear, of auto, "
+        "yearMonthDay, monthDayYear, dayMonthYear");
+}
+
+TEST_CASE("columns that a model has left out are neither asked for nor compared") {
+  const test::TemporaryDirectory directory;
+  const auto load = [&](const std::string& header, const auto& row, const InputDescription& known = {}) {
+    std::string text = header + "\n";
+    for (int i = 0; i < 12; ++i) text += row(i) + (i % 2 == 0 ? ",a\n" : ",b\n");
+    test::writeFile(directory / "rows.csv", text);
+    return loadData({.type = "csv", .train = (directory / "rows.csv").string()}, PlacementWish::Host,
+                    std::array{Device::cpu()}, 1, known)
+        .description;
+  };
+  const auto known =
+      load("id,size,age,kind", [](int i) { return fmt::format("{},{},{}", i + 1, 0.5 * (i % 4), i % 3); });
+  REQUIRE(known.omitted == std::vector<OmittedColumn>{{"id", "its whole numbers count the rows"}});
+  // These numbers do not count the rows, and say less of the sizes.
+  CHECK(load(
+            "id,size,age,kind", [](int i) { return fmt::format("{},7,{}", 100 + 7 * i, i % 3); }, known) ==
+        known);
+  CHECK(load(
+            "size,age,kind", [](int i) { return fmt::format("7,{}", i % 3); }, known) == known);
+  CHECK_CONTAINS(thrown<InvalidArgument>([&] {
+                   load(
+                       "size,age,more,kind",
+                       [](int i) { return fmt::format("{},{},{}", i % 4, i % 3, i % 5); }, known);
+                 }),
+                 "column more is in ");
 }
 
 TEST_CASE("a field of a data source that is unknown, missing or out of range is named") {

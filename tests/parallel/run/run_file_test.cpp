@@ -108,7 +108,7 @@ ComputationGraphConfiguration graphWith(const std::string& type) {
 
 /// A value of no type that the field could have.
 json::value wrong(const json::value& right) {
-  if (right.is_string()) return 17;
+  if (right.is_string()) return 17.5;
   if (right.is_bool() || right.is_number()) return "x";
   return true;
 }
@@ -387,6 +387,12 @@ TEST_CASE("--set changes any field, adds a missing one, and refuses an invalid p
   CHECK(with({"training.workers=4"}).training.workers == 4);
   CHECK(with({"data.label=kind"}).data.label == "kind");
   CHECK(with({"data.label=\"3\""}).data.label == "3");
+  CHECK(with({"data.label=3"}).data.label == "3");
+  CHECK(with({"data.train=2024", "training.model=1.50"}).data.train == "2024");
+  CHECK(with({"training.model=1.50"}).training.model == "1.50");
+  CHECK(with({"data.classWeights={\"rare\": 5}"}).data.weightedClasses == std::vector<std::string>{"rare"});
+  CHECK(with({"data.classWeights=null", "data.classWeights.rare=5"}).data.classWeights ==
+        std::vector<double>{5});
   CHECK(with({"data.classWeights=[2, 3.5]"}).data.classWeights == std::vector<double>{2, 3.5});
   const auto diloco = with({"training.strategy={\"name\": \"diloco\"}", "training.strategy.rate=0.5",
                             "training.strategy.every=7"});
@@ -447,6 +453,7 @@ TEST_CASE("a list on the command line has commas between its elements") {
   CHECK(with({"data.leaveOut=id"}).data.leaveOut == Words{"id"});
   CHECK(with({"data.columns=7"}).data.columns == Words{"7"});
   CHECK(with({R"(data.columns=["a,b","c"])"}).data.columns == Words{"a,b", "c"});
+  CHECK(with({R"(data.columns="a, b",c)"}).data.columns == Words{"a, b", "c"});
   CHECK(with({"data.classWeights=2,3.5"}).data.classWeights == std::vector<double>{2, 3.5});
   CHECK(with({"network.layers[0].kernel=3,5"}).network.find("\"kernel\": [3, 5]") != std::string::npos);
   CHECK(with({"data.label=a,b"}).data.label == "a,b");
@@ -754,7 +761,8 @@ TEST_CASE("fields are listed by path with their values and defaults") {
   CHECK(detail::fieldAt("training.workers").preset == "1");
   CHECK(detail::fieldAt("training.mathMode").values == "auto, fp32, tf32, bf16");
   CHECK(detail::fieldAt("training.mathMode").preset == "\"auto\"");
-  CHECK(detail::fieldAt("data.classWeights").values == "list of numbers");
+  CHECK(detail::fieldAt("data.classWeights").values == "list of numbers or numbers by name");
+  CHECK(detail::fieldAt("data.label").values == "text or whole number");
   CHECK(detail::fieldAt("listeners.checkpoints.best.monitor").values.starts_with("accuracy, loss"));
   CHECK(detail::fieldAt("data.type").preset.empty());
   CHECK_THROWS_AS(detail::fieldAt("training.worker"), std::out_of_range);
