@@ -68,7 +68,8 @@ class NumberReader {
       }
       if (!ownClasses) continue;
       const auto word = trimmed(row->fields[label_]);
-      if (word.empty()) failAtLine(path_, row->line, fmt::format("column {} has no label", names_[label_]));
+      if (word.empty())
+        failAtLine(path_, row->line, fmt::format("column {} has no label", csvField(names_[label_])));
       if (!words_.contains(word)) words_.emplace(word);
     }
     if (count_ == 0) throw FileError(path_, "has no rows of data");
@@ -95,8 +96,8 @@ class NumberReader {
     if (!value)
       failAtLine(
           path_, row.line,
-          fmt::format("column {} must be {}, and is {}{}", names_[column], numberWanted(row.fields[column]),
-                      quoteJson(row.fields[column]),
+          fmt::format("column {} must be {}, and is {}{}", csvField(names_[column]),
+                      numberWanted(row.fields[column]), quoteJson(row.fields[column]),
                       hasDecimalComma(row.fields[column]) ? ", with a decimal comma; write a point" : ""));
     return static_cast<float>(*value);
   }

@@ -40,7 +40,7 @@ double target(const Table& table, std::int64_t row, std::size_t column, const Nu
   if (!value)
     detail::failAtLine(
         table.origin(), table.line(row),
-        fmt::format("column {} must be {}, and is {}", table.names()[column],
+        fmt::format("column {} must be {}, and is {}", csvField(table.names()[column]),
                     numberWanted(table.cell(row, column), text), quoteJson(table.cell(row, column))));
   return *value;
 }
@@ -81,8 +81,8 @@ void warnOfTwins(const InputDescription& described) {
     if (const auto twin = std::find_if(one + 1, classes.end(),
                                        [&](const auto& other) { return detail::looksLike(*one, other); });
         twin != classes.end())
-      logWarning("column {}: {} and {} are two classes, although they look like one", described.label,
-                 quoteJson(*one), quoteJson(*twin));
+      logWarning("column {}: {} and {} are two classes, although they look like one",
+                 csvField(described.label), quoteJson(*one), quoteJson(*twin));
 }
 
 /// [row] The number of its class, in the order of their first rows.
@@ -139,9 +139,10 @@ InputDescription describeTable(const Table& table, const TableOptions& options,
   const auto wanted = columnsNamed(table, options.columns), unwanted = columnsNamed(table, options.leaveOut);
   for (const auto* const columns : {&wanted, &unwanted})
     if (columns->contains(label))
-      throw FileError(table.origin(),
-                      fmt::format("column {} is to be predicted, so it cannot be {}", table.names()[label],
-                                  columns == &wanted ? "a column to learn from" : "left out"));
+      throw FileError(
+          table.origin(),
+          fmt::format("column {} is to be predicted, so it cannot be {}", csvField(table.names()[label]),
+                      columns == &wanted ? "a column to learn from" : "left out"));
   InputDescription described{.format = table.format()};
   for (std::size_t c = 0; c < table.names().size(); ++c) {
     if (c == label || unwanted.contains(c) || (!wanted.empty() && !wanted.contains(c))) continue;

@@ -32,8 +32,8 @@ std::string wanted(const ColumnDescription& column, std::string_view cell) {
 [[noreturn]] void failAt(const Table& table, std::int64_t row, const ColumnDescription& column,
                          std::string_view cell, const std::string& more = {}) {
   detail::failAtLine(table.origin(), table.line(row),
-                     fmt::format("column {} must be {}, and is {}{}", column.name, wanted(column, cell),
-                                 quoteJson(cell), more));
+                     fmt::format("column {} must be {}, and is {}{}", csvField(column.name),
+                                 wanted(column, cell), quoteJson(cell), more));
 }
 
 constexpr std::int64_t kLeastOthers = 3;

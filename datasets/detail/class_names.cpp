@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/text_table.h"
 #include "muster/datasets/cell_values.h"
 
 namespace muster::detail {
@@ -42,10 +43,10 @@ std::vector<std::string> classesOf(const std::set<std::string, std::less<>>& wor
     throw FileError(path,
                     fmt::format("column {} has {} different numbers, too many to be classes; to predict "
                                 "a number, ask for a regression (data.regression=true)",
-                                label, count));
+                                csvField(label), count));
   if (count > kManyClasses && count > rows / 2)
     throw FileError(path, fmt::format("column {} has {} different labels in {} rows, too many to be classes",
-                                      label, count, rows));
+                                      csvField(label), count, rows));
   return classes;
 }
 

@@ -9,6 +9,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/nearest_word.h"
 #include "muster/core/base/plural.h"
+#include "muster/core/base/text_table.h"
 #include "muster/datasets/cell_values.h"
 
 namespace muster::detail {
@@ -151,7 +152,7 @@ void dropEmptyLast(std::vector<std::string>& fields) {
 std::string noColumn(std::string_view name, const std::vector<std::string>& names) {
   const auto nearest = nearestWord(name, names);
   return fmt::format("has no column \"{}\"; {}", name,
-                     nearest ? fmt::format("the nearest of its {} is {}", names.size(), *nearest)
+                     nearest ? fmt::format("the nearest of its {} is {}", names.size(), csvField(*nearest))
                              : fmt::format("it has {}", plural(names.size(), "column")));
 }
 

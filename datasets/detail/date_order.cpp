@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "muster/core/base/log.h"
+#include "muster/core/base/text_table.h"
 #include "muster/core/io/json_value.h"
 #include "muster/datasets/cell_values.h"
 #include "muster/datasets/detail/number_text.h"
@@ -66,12 +67,12 @@ void logReading(const std::string& name, const Words& words, const Dates& dates)
     return logWarning(
         "column {}: its dates may have the day or the month first, and {} is read as {}, the {} first; "
         "data.dateOrder={} reads the {} first",
-        name, quoteJson(dates.ambiguous), dayText(*daysIn(dates.ambiguous, dates.order)),
+        csvField(name), quoteJson(dates.ambiguous), dayText(*daysIn(dates.ambiguous, dates.order)),
         dayFirst ? "day" : "month", dayFirst ? "monthDayYear" : "dayMonthYear", dayFirst ? "month" : "day");
   }
   for (const auto& [cell, rows] : words)
     if (const auto day = daysIn(cell, dates.order); day && !hasLongYear(cell))
-      return logInfo("column {}: {} is read as the date {}", name, quoteJson(cell), dayText(*day));
+      return logInfo("column {}: {} is read as the date {}", csvField(name), quoteJson(cell), dayText(*day));
 }
 
 std::string datesProblem(const Words& words, std::int64_t meant) {

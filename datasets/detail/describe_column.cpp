@@ -14,6 +14,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
+#include "muster/core/base/text_table.h"
 #include "muster/core/io/json_value.h"
 #include "muster/datasets/cell_values.h"
 #include "muster/datasets/detail/date_order.h"
@@ -117,7 +118,7 @@ std::vector<double> quantilesOf(std::vector<double> numbers) {
 /// Warns of values of a column of numbers or dates that are none. @param kind  what they should be: "number".
 void warnOfOthers(const Table& table, std::size_t column, const Values& values, std::int64_t others,
                   std::string_view kind) {
-  logWarning("column {}: {} no {}{}, as {} in line {}: {} as missing", table.names()[column],
+  logWarning("column {}: {} no {}{}, as {} in line {}: {} as missing", csvField(table.names()[column]),
              others == 1 ? "1 value is" : fmt::format("{} values are", others), kind, others == 1 ? "" : "s",
              quoteJson(values.other), values.lineOfOther, others == 1 ? "it counts" : "they count");
 }
@@ -200,7 +201,7 @@ Described wordsIn(const std::string& name, const Values& values, std::int64_t pr
   if (present >= 10 && static_cast<double>(different) >= kIdentifierShare * static_cast<double>(present))
     return OmittedColumn{
         name, "nearly every row has another word" + unreadText(values, present - values.marks, problem)};
-  if (!problem.empty()) logWarning("column {}: {}; they are read as words", name, problem);
+  if (!problem.empty()) logWarning("column {}: {}; they are read as words", csvField(name), problem);
   std::vector<std::pair<std::int64_t, std::string>> frequent;
   for (const auto& [word, count] : values.words)
     if (count >= kLeastRows || different == 2) frequent.emplace_back(-count, word);
@@ -242,13 +243,13 @@ Described describeColumn(const Table& table, std::size_t column, std::span<const
     return numbersIn(table, column, read, meant - std::ssize(read.numbers), *text);
   }
   if (values.commas > 0 && nearlyAll(numbers + values.commas, meant))
-    throw FileError(table.origin(), fmt::format("column {} has decimal commas, as {}; write points", name,
-                                                quoteJson(values.other)));
+    throw FileError(table.origin(), fmt::format("column {} has decimal commas, as {}; write points",
+                                                csvField(name), quoteJson(values.other)));
   if (values.tooLarge > 0 && nearlyAll(numbers + values.tooLarge, meant))
     throw FileError(table.origin(),
                     fmt::format("column {} has numbers beyond 3.4e38, the range of float32, as "
                                 "{}; write them in another unit",
-                                name, quoteJson(values.other)));
+                                csvField(name), quoteJson(values.other)));
   return wordsIn(name, values, present);
 }
 
@@ -260,7 +261,7 @@ void requireNotTiny(const Table& table, std::string_view column, std::span<const
         table.origin(),
         fmt::format("column {} has no number above {}, and float32 counts from 1.2e-38; write them "
                     "in another unit",
-                    column, largest));
+                    csvField(column), largest));
 }
 
 }  // namespace muster::detail

@@ -9,6 +9,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/base/text_table.h"
 #include "muster/core/io/json_value.h"
 #include "muster/datasets/cell_values.h"
 
@@ -137,7 +138,7 @@ std::optional<NumberText> numberTextOf(const Table& table, std::size_t column, c
   const auto [withComma, separateThousands] = commasIn(words, text);
   text.thousands = !withComma.empty();
   if (text == NumberText{}) return std::nullopt;
-  const auto& name = table.names()[column];
+  const auto name = csvField(table.names()[column]);
   if (!fits(words, text)) {
     if (units.size() > 1 && hasClearUnit(units[0].example, units[0].text) &&
         hasClearUnit(units[1].example, units[1].text))

@@ -11,6 +11,7 @@
 
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
+#include "muster/core/base/text_table.h"
 #include "muster/core/io/json_value.h"
 #include "muster/datasets/cell_values.h"
 
@@ -74,7 +75,7 @@ void logUnknownWords(const InputDescription& description, const Table& table) {
       if (some.size() < kMostShown)
         some.push_back(words ? shown(word, column.words)
                              : fmt::format("{} in line {}", quoteJson(word), line));
-    const auto text = fmt::format("column {}: {} {} {} {}: {}{}", column.name, plural(rows, "row"),
+    const auto text = fmt::format("column {}: {} {} {} {}: {}{}", csvField(column.name), plural(rows, "row"),
                                   rows == 1 ? "has" : "have", unknown.size() == 1 ? "a word" : "words",
                                   words ? "for which the model has no feature"
                                         : fmt::format("where it has {}s, as if the {} were missing",

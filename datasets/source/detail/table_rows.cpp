@@ -31,12 +31,14 @@ const std::string& labelOf(const InputDescription& description) {
   return description.targets.empty() ? description.label : description.targets.front().name;
 }
 
-/// Does not read the columns that a model has left out: in these rows they may look otherwise.
+/// Does not read the columns that a model has left out: in these rows they may look otherwise, or be missing.
 TableOptions withoutOmitted(TableOptions options, const Table& table, const InputDescription& known) {
+  if (known.empty()) return options;
   const auto& label = table.names()[table.labelColumn(options.label)];
   const auto has = [](const std::vector<std::string>& names, const std::string& name) {
     return std::ranges::find(names, name) != names.end();
   };
+  std::erase_if(options.leaveOut, [&](const std::string& name) { return !has(table.names(), name); });
   for (const auto& [name, reason] : known.omitted)
     if (name != label && has(table.names(), name) && !has(options.columns, name))
       options.leaveOut.push_back(name);

@@ -98,29 +98,29 @@ TEST_CASE("the order of a date's parts is found out, or given") {
 
 TEST_CASE("columns that a model has left out are neither asked for nor compared") {
   const test::TemporaryDirectory directory;
-  const auto load = [&](const std::string& header, const auto& row, const InputDescription& known = {}) {
-    std::string text = header + "\n";
+  using Columns = std::vector<std::string>;
+  // Reads 12 rows that begin with what `row` gives, by the description of a model.
+  const auto load = [&](const std::string& header, const auto& row, const InputDescription& known = {},
+                        const Columns& leaveOut = {}) {
+    std::string text = header + ",kind\n";
     for (int i = 0; i < 12; ++i) text += row(i) + (i % 2 == 0 ? ",a\n" : ",b\n");
     test::writeFile(directory / "rows.csv", text);
-    return loadData({.type = "csv", .train = (directory / "rows.csv").string()}, PlacementWish::Host,
-                    std::array{Device::cpu()}, 1, known)
+    return loadData({.type = "csv", .train = (directory / "rows.csv").string(), .leaveOut = leaveOut},
+                    PlacementWish::Host, std::array{Device::cpu()}, 1, known)
         .description;
   };
-  const auto known =
-      load("id,size,age,kind", [](int i) { return fmt::format("{},{},{}", i + 1, 0.5 * (i % 4), i % 3); });
+  const auto counted = [](int i) { return fmt::format("{},{},{}", i + 1, 0.5 * (i % 4), i % 3); };
+  const auto known = load("id,size,age", counted);
   REQUIRE(known.omitted == std::vector<OmittedColumn>{{"id", "its whole numbers count the rows"}});
-  // These numbers do not count the rows, and say less of the sizes.
-  CHECK(load(
-            "id,size,age,kind", [](int i) { return fmt::format("{},7,{}", 100 + 7 * i, i % 3); }, known) ==
-        known);
-  CHECK(load(
-            "size,age,kind", [](int i) { return fmt::format("7,{}", i % 3); }, known) == known);
-  CHECK_CONTAINS(thrown<InvalidArgument>([&] {
-                   load(
-                       "size,age,more,kind",
-                       [](int i) { return fmt::format("{},{},{}", i % 4, i % 3, i % 5); }, known);
-                 }),
-                 "column more is in ");
+  // These numbers do not count the rows, and all sizes are equal.
+  const auto later = [](int i) { return fmt::format("{},7,{}", 100 + 7 * i, i % 3); };
+  const auto without = [](int i) { return fmt::format("7,{}", i % 3); };
+  CHECK(load("id,size,age", later, known) == known);
+  CHECK(load("size,age", without, known) == known);
+  CHECK(load("size,age", without, known, {"id"}) == known);
+  CHECK_CONTAINS(thrown<FileError>([&] { load("size,age", without, {}, {"id"}); }), "has no column \"id\"");
+  CHECK_CONTAINS(thrown<InvalidArgument>([&] { load("more,size,age", later, known); }),
+                 "column 1 is more in ");
 }
 
 TEST_CASE("a field of a data source that is unknown, missing or out of range is named") {

@@ -1,0 +1,54 @@
+#include "muster/datasets/detail/date_order.h"
+
+#include "tests/support/log_lines.h"
+#include "tests/support/test.h"
+
+using namespace muster;
+using namespace muster::detail;
+
+namespace {
+
+using Words = std::map<std::string_view, std::int64_t>;
+
+}  // namespace
+
+TEST_CASE("the order of dates is the one in which most values are dates") {
+  const auto order = [](const Words& words) { return datesOf(words, {}).order; };
+  CHECK(order({{"2020-03-04", 1}}) == DateOrder::YearMonthDay);
+  CHECK(order({{"3/4/2020", 5}, {"3/14/2020", 1}}) == DateOrder::MonthDayYear);
+  CHECK(order({{"3/4/2020", 5}, {"14/3/2020", 1}}) == DateOrder::DayMonthYear);
+  CHECK(order({{"3 May 2020", 1}}) == DateOrder::YearMonthDay);  // all orders read it
+  const auto some = datesOf({{"3/4/2020", 5}, {"14/3/2020", 2}, {"-", 9}, {"soon", 3}}, {});
+  CHECK(some.rows == 7);
+  CHECK(some.ambiguous.empty());
+  CHECK(datesOf({{"3/4/2020", 5}, {"14/3/2020", 2}}, DateOrder::MonthDayYear).rows == 5);
+}
+
+TEST_CASE("dates that two orders read are ambiguous unless both read the same days") {
+  CHECK(datesOf({{"3/4/2020", 1}, {"5/5/2020", 1}}, {}).ambiguous == "3/4/2020");
+  CHECK(datesOf({{"5/5/2020", 1}, {"6/6/2020", 1}}, {}).ambiguous.empty());
+  CHECK(datesOf({{"3.4.2020", 1}}, {}).order == DateOrder::DayMonthYear);
+  CHECK(datesOf({{"3/4/2020 10:00:00.5", 1}}, {}).order == DateOrder::MonthDayYear);
+}
+
+TEST_CASE("readings of short years and of ambiguous dates are logged, others are not") {
+  test::LogLines log;
+  const auto say = [](const Words& words) { logReading("in, out", words, datesOf(words, {})); };
+  say({{"2020-03-04", 1}});
+  say({{"3/14/2020", 1}});
+  CHECK(log.all().empty());
+  say({{"3/14/20", 1}});
+  say({{"3/4/2020", 1}});
+  CHECK(log.all() ==
+        std::vector<std::string>{
+            "column \"in, out\": \"3/14/20\" is read as the date 2020-03-14",
+            "warning: column \"in, out\": its dates may have the day or the month first, and \"3/4/2020\" is "
+            "read as 2020-03-04, the month first; data.dateOrder=dayMonthYear reads the day first"});
+}
+
+TEST_CASE("what looks like dates and is none has a reason") {
+  CHECK_CONTAINS(datesProblem({{"20-03-04", 9}, {"soon", 1}}, 10), "begin with the year, as \"20-03-04\"");
+  CHECK_CONTAINS(datesProblem({{"3/14/2020", 1}, {"14/3/2020", 1}}, 2), "as \"3/14/2020\" and \"14/3/2020\"");
+  CHECK(datesProblem({{"05-11", 1}, {"12-18", 1}}, 2).empty());  // ages
+  CHECK(datesProblem({{"red", 1}}, 1).empty());
+}
