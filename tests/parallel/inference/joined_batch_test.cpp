@@ -32,9 +32,20 @@ struct Counting final : OneBlockModel {
   std::vector<std::int64_t> rows;
 };
 
-/// Gives one row too few.
+/// Gives its input's mask, in the memory of `out` if that has room.
+struct Masking final : OneBlockModel {
+  void output(const Batch& batch, Tensor& out) override {
+    const Tensor& mask = batch.masks.front().value;
+    out.resize(mask.shape(), mask.dtype());
+    copy(mask, out);
+  }
+};
+
+/// Gives one row too few, or a number.
 struct Short final : OneBlockModel {
-  void output(const Batch& batch, Tensor& out) override { out = Tensor::zeros({batch.examples() - 1, 1}); }
+  void output(const Batch& batch, Tensor& out) override {
+    out = batch.examples() > 1 ? Tensor::zeros({batch.examples() - 1, 1}) : Tensor::zeros(Shape{});
+  }
 };
 
 }  // namespace
@@ -62,6 +73,31 @@ TEST_CASE("parts of batches are joined in order, padded with zeros, and each get
   joined.compute(model);
   CHECK(valuesOf(joined.output(0, 1)) == Values{7});
   CHECK(model.rows.back() == 1);
+  const float* const memory = joined.batch().features.front().value.data<float>();
+  joined.join(std::vector<JoinedBatch::Part>{{&b, 0, 4}, {&b, 0, 4}});
+  joined.join(std::vector<JoinedBatch::Part>{{&b, 0, 4}, {&a, 0, 3}});
+  CHECK(valuesOf(joined.batch().features.front().value) == Values{4, 5, 6, 7, 1, 2, 3, 0});
+  CHECK(joined.batch().features.front().value.data<float>() == memory);
+}
+
+TEST_CASE("masks are joined with the features, and an output stays when the next one is computed") {
+  Batch masked = batchOf({1, 2, 3});
+  Tensor mask = Batch::ensure(masked.masks, "features", {3, 1});
+  std::ranges::copy(Values{5, 6, 7}, mask.data<float>());
+  Masking model;
+  JoinedBatch joined(/*limit=*/2);
+  joined.join(std::vector<JoinedBatch::Part>{{&masked, 0, 3}});
+  joined.compute(model);
+  const Tensor last = joined.output(2, 3);
+  CHECK(valuesOf(joined.output(0, 2)) == Values{5, 6});
+  CHECK(valuesOf(last) == Values{7});
+  joined.join(std::vector<JoinedBatch::Part>{{&masked, 0, 3}, {&masked, 0, 1}});
+  joined.compute(model);
+  CHECK(valuesOf(joined.output(2, 4)) == Values{7, 5});
+  CHECK(valuesOf(last) == Values{7});
+  const Batch plain = batchOf({1});
+  joined.join(std::vector<JoinedBatch::Part>{{&plain, 0, 1}});
+  CHECK(joined.batch().masks.empty());
 }
 
 TEST_CASE("more rows than the limit are computed in pieces, whose outputs are joined") {
@@ -79,10 +115,12 @@ TEST_CASE("more rows than the limit are computed in pieces, whose outputs are jo
 
 TEST_CASE("rows are padded by an eighth at most, or computed in two parts if that is allowed") {
   const std::tuple<std::size_t, bool, std::vector<std::int64_t>> rows[] = {
-      {18, false, {28}},   {18, true, {16, 2}}, {32, true, {32}},    {31, true, {32}},
-      {28, true, {28}},    {25, true, {28}},    {24, true, {16, 8}}, {19, true, {16, 4}},
-      {17, true, {16, 1}}, {13, true, {12, 1}}, {11, true, {12}},    {7, true, {8}},
-      {5, true, {4, 1}},   {3, true, {2, 1}},   {1, true, {1}},      {70, true, {32, 32, 4, 2}}};
+      {18, false, {28}},   {18, true, {16, 2}},       {32, true, {32}},
+      {31, true, {32}},    {28, true, {28}},          {25, true, {28}},
+      {24, true, {16, 8}}, {19, true, {16, 4}},       {17, true, {16, 1}},
+      {14, true, {16}},    {13, true, {12, 1}},       {11, true, {12}},
+      {7, true, {8}},      {5, true, {4, 1}},         {3, true, {2, 1}},
+      {1, true, {1}},      {70, true, {32, 32, 4, 2}}};
   for (const auto& [examples, two, sizes] : rows) {
     CAPTURE(examples);
     CAPTURE(two);
@@ -111,4 +149,6 @@ TEST_CASE("a model whose output has not a row for each example is refused") {
   joined.join(std::vector<JoinedBatch::Part>{{&batch, 0, 3}});
   CHECK_REFUSED(joined.compute(model),
                 "output: the model's output [2, 1] has not a row for each of 3 examples");
+  joined.join(std::vector<JoinedBatch::Part>{{&batch, 0, 1}});
+  CHECK_REFUSED(joined.compute(model), "output: the model's output [] has not a row for each of 1 examples");
 }
