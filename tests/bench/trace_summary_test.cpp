@@ -1,16 +1,9 @@
 #include "tests/bench/trace_summary.h"
 
-#include <doctest/doctest.h>
+#include "tests/support/texts.h"
 
 using namespace muster::bench;
-
-namespace {
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
-
-}  // namespace
+using muster::test::contains;
 
 TEST_CASE("the summary divides time into activities, gaps inside a launch, and gaps between launches") {
   // Launch 1: 0-100, 110-200; launch 2 begins at 250, overlapped by a longer activity of launch 3, followed

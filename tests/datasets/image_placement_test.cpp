@@ -93,9 +93,7 @@ TEST_CASE("the memory of a GPU that no worker uses is not queried") {
   CHECK_THROWS_AS(data.place(Wish::Auto, {Device::cuda(99)}, 1), DeviceUnavailable);
 }
 
-TEST_CASE("a few digits fit on a GPU, and are stored there as bytes") {
-  using Where = test::OnGpu;
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("a few digits fit on a GPU, and are stored there as bytes", Where, test::OnGpu) {
   Digits data;
   const std::vector gpu{Where::device()};
   CHECK(data.place(Wish::Auto, gpu, 2).starts_with("images: whole on cuda:0, "));

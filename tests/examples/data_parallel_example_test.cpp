@@ -56,9 +56,7 @@ TEST_CASE("more replicas than examples are accepted") {
   CHECK(few.out.find("replica 2 ") == std::string::npos);
 }
 
-TEST_CASE("replicas on a GPU learn the same as those on the CPU") {
-  using Where = OnGpu;
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("replicas on a GPU learn the same as those on the CPU", Where, OnGpu) {
   if (!isHere(MUSTER_DATA_PARALLEL)) return skip("the program was not brought along");
   const auto outcome = succeeded(run({"--device", "cuda"}));
   CHECK(outcome.out.find("  replica 2 on cuda:0: input [10, 5], output [10, 2]\n") != std::string::npos);

@@ -128,9 +128,8 @@ TEST_CASE("the same command gives the same bits") {
 }
 
 // TF32 rounds factors to 10 bits.
-TEST_CASE("on a GPU lenet_from_scratch takes the CPU's steps, and has the same bits each time") {
-  using Where = test::OnGpu;
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("on a GPU lenet_from_scratch takes the CPU's steps, and has the same bits each time", Where,
+             test::OnGpu) {
   if (!test::isHere(MUSTER_LENET_FROM_SCRATCH)) return test::skip("the program was not brought along");
   const LenetFromScratch lenet;
   for (const int devices : {1, 3}) {

@@ -6,6 +6,7 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/texts.h"
 #ifdef MUSTER_WITH_TENSORBOARD
 #include "muster/core/listeners/watch/tensorboard/tensorboard_listener.h"
 #endif
@@ -15,6 +16,7 @@
 namespace {
 
 using namespace muster;
+using test::contains;
 using test::readFile;
 using test::TemporaryDirectory;
 
@@ -32,10 +34,6 @@ std::string printed(const TemporaryDirectory& directory, const std::string& path
                                      .c_str());
   CHECK(status == 0);
   return readFile(out);
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST_CASE("Python reads a model's tensors") {

@@ -2,6 +2,7 @@
 
 #include "tests/examples/program.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/texts.h"
 
 namespace muster::test {
 
@@ -32,9 +33,5 @@ class Sandbox {
  private:
   std::string executable_;
 };
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 }  // namespace muster::test

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "muster/parallel/data_parallel/data_parallel.h"
+#include "tests/support/arrays.h"
 #include "tests/support/sequence_model.h"
 #include "tests/support/thrown.h"
 
@@ -24,10 +25,6 @@ Tensor randomTensor(const Shape& shape, std::uint64_t seed) {
   for (std::int64_t i = 0; i < tensor.elements(); ++i)
     tensor.data<T>()[i] = static_cast<T>(random.normal(static_cast<std::uint64_t>(i)));
   return tensor;
-}
-
-inline bool sameBits(const Tensor& a, const Tensor& b) {
-  return a.shape() == b.shape() && a.dtype() == b.dtype() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
 
 /// The largest difference divided by the largest expected value; infinite if shapes differ or all values are

@@ -112,9 +112,7 @@ TEST_CASE("splitAndLoad refuses tensors that it cannot split by name") {
   CHECK_THROWS_AS(splitAndLoad(counted({4}), devices), DeviceUnavailable);
 }
 
-TEST_CASE("splitAndLoad copies the parts for a GPU there") {
-  using test::OnGpu;
-  MUSTER_NEEDS_DEVICE(OnGpu);
+TEST_CASE_ON("splitAndLoad copies the parts for a GPU there", Where, test::OnGpu) {
   const Tensor whole = counted({4, 2});
   const auto pieces = splitAndLoad(whole, std::vector{Device::cpu(), Device::cuda(0)});
   CHECK(pieces[0].raw() == whole.raw());

@@ -176,7 +176,8 @@ bool paddingIsZero(const Tensor& anywhere) {
 }
 
 bool sameBits(const Tensor& a, const Tensor& b) {
-  return a.bytes() == b.bytes() && std::memcmp(onCpu(a).raw(), onCpu(b).raw(), a.bytes()) == 0;
+  return a.shape() == b.shape() && a.dtype() == b.dtype() && a.bytes() == b.bytes() &&
+         (a.bytes() == 0 || std::memcmp(onCpu(a).raw(), onCpu(b).raw(), a.bytes()) == 0);
 }
 
 Array numericGradient(const std::function<Array(const Array&)>& f, const Array& x, const Array& weights,

@@ -4,34 +4,26 @@
 
 #include <benchmark/benchmark.h>
 
-#include <cmath>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <unordered_map>
 
-#include "muster/core/base/random.h"
+#include "tests/bench/tensors.h"
 
 using namespace muster;
+using bench::randomTensor;
 
 namespace {
 
 const Shape kShapes[] = {{64, 64, 28, 28}, {64, 128, 14, 14}, {64, 256, 7, 7}, {64, 512, 4, 4}};
 
-Tensor random(const Shape& shape, Layout layout, std::string_view name) {
-  Tensor tensor = Tensor::zeros(shape, DType::Float32, Device::cpu(), layout);
-  const RandomStream stream(1, name);
-  for (std::uint64_t i = 0; auto& value : tensor.span<float>())
-    value = static_cast<float>(stream.uniform(i++) - 0.5);
-  return tensor;
-}
-
 struct Tensors {
-  Tensors(const Shape& shape, Layout layout)
-      : x(random(shape, layout, "x")),
-        gradY(random(shape, layout, "gradY")),
+  Tensors(const Shape& shape, Layout layout, Context& context)
+      : x(bench::inLayout(randomTensor(shape, "x"), layout, context)),
+        gradY(bench::inLayout(randomTensor(shape, "gradY"), layout, context)),
         y(Tensor::zeros(shape, DType::Float32, Device::cpu(), layout)),
         gradX(Tensor::zeros(shape, DType::Float32, Device::cpu(), layout)),
-        gamma(random({shape[1]}, Layout::RowMajor, "gamma")),
-        beta(random({shape[1]}, Layout::RowMajor, "beta")),
+        gamma(randomTensor({shape[1]}, "gamma")),
+        beta(randomTensor({shape[1]}, "beta")),
         gradGamma(Tensor::zeros({shape[1]})),
         gradBeta(Tensor::zeros({shape[1]})) {}
   Tensor x, gradY, y, gradX, gamma, beta, gradGamma, gradBeta;
@@ -123,17 +115,15 @@ class OneDnn {
   dnnl::memory mean_, variance_, workspace_;
 };
 
-/// Allows a few differences: if a value is nearly 0, only one of the two ReLUs may pass the gradient.
+/// Two tensors in one layout. Allows a few differences: if a value is nearly 0, only one of the two ReLUs may
+/// pass the gradient.
 bool close(const Tensor& a, const Tensor& b) {
-  std::int64_t different = 0;
-  for (std::int64_t i = 0; i < a.storage(); ++i)
-    if (!(std::abs(a.data<float>()[i] - b.data<float>()[i]) < 1e-4f)) ++different;
-  return different <= a.storage() / 100000;
+  return bench::differences(a, b, 1e-4f) <= a.elements() / 100000;
 }
 
 /// Checks results before timing: a fast wrong result is not reported.
 bool agree(const Shape& shape, Layout layout, Context& context) {
-  Tensors ours(shape, layout), theirs(shape, layout);
+  Tensors ours(shape, layout, context), theirs(shape, layout, context);
   Ours a(shape, layout, context);
   OneDnn b(shape, layout);
   a.forward(ours);
@@ -150,7 +140,7 @@ void batchNorm(benchmark::State& state, const Shape& shape, Layout layout, Whose
   Context context;
   const ContextScope scope(context);
   if (!agree(shape, layout, context)) return state.SkipWithError("the results differ");
-  Tensors t(shape, layout);
+  Tensors t(shape, layout, context);
   Ours ours(shape, layout, context);
   OneDnn theirs(shape, layout);
   ours.forward(t);

@@ -82,8 +82,8 @@ const Conv2dShape kShapes[] = {
     conv({5, 64, 6, 6}, 128, {.stride = 2}),
 };
 
-TEST_CASE("a convolution in bf16 rounds its factors to the nearest, and adds in float32") {
-  MUSTER_NEEDS_DEVICE(test::OnCpuInBFloat16);
+TEST_CASE_ON("a convolution in bf16 rounds its factors to the nearest, and adds in float32", Where,
+             test::OnCpuInBFloat16) {
   std::mt19937_64 random(test::freshSeed());
   for (const auto& s : kShapes)
     for (const int threads : {1, 2}) {
@@ -121,8 +121,8 @@ TEST_CASE("a convolution in bf16 rounds its factors to the nearest, and adds in 
     }
 }
 
-TEST_CASE("a dense layer in bf16 rounds its factors to the nearest, and adds in float32") {
-  MUSTER_NEEDS_DEVICE(test::OnCpuInBFloat16);
+TEST_CASE_ON("a dense layer in bf16 rounds its factors to the nearest, and adds in float32", Where,
+             test::OnCpuInBFloat16) {
   std::mt19937_64 random(test::freshSeed());
   const DenseShape shapes[] = {{1, 1, 1},       {7, 3, 5},      {32, 64, 64},
                                {128, 800, 500}, {128, 500, 10}, {1, 300, 10}};

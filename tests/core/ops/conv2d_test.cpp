@@ -334,8 +334,7 @@ TEST_CASE("strided 1x1 convolutions of few channels do not read neighbouring mem
     }
 }
 
-TEST_CASE("bf16 convolutions use AMX if the CPU has it") {
-  MUSTER_NEEDS_DEVICE(test::OnCpuInBFloat16);
+TEST_CASE_ON("bf16 convolutions use AMX if the CPU has it", Where, test::OnCpuInBFloat16) {
   if (!cpu::hasAmx()) return test::skip("this CPU has no AMX, or the system does not permit its use");
   Context context(Device::cpu(), test::OnCpuInBFloat16::options());
   for (const std::int64_t size : {1, 3}) {

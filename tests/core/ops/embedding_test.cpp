@@ -107,8 +107,7 @@ TEST_CASE_ON("masked positions give zeros for any index, and no gradient", Where
   CHECK(test::maxError(gradient, test::Array({3, 2}, {1, 1, 2, 2, 0, 0})) == 0);
 }
 
-TEST_CASE("on a GPU an index out of range gives a row of NaN, and no gradient") {
-  MUSTER_NEEDS_DEVICE(test::OnGpu);
+TEST_CASE_ON("on a GPU an index out of range gives a row of NaN, and no gradient", Where, test::OnGpu) {
   const Device device = test::OnGpu::device();
   Context context(device);
   const Tensor indices = copyTo(test::integers({1, 3, -1}, {3}), device),

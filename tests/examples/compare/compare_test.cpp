@@ -7,6 +7,7 @@
 #include "muster/core/comparison/results_file.h"
 #include "tests/examples/program.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/texts.h"
 
 // muster compare, as a user runs it.
 
@@ -15,6 +16,7 @@ namespace {
 
 using muster::ResultsFile;
 using muster::RunRecord;
+using muster::test::contains;
 using muster::test::errorOf;
 using muster::test::Outcome;
 using muster::test::Program;
@@ -23,10 +25,6 @@ using muster::test::succeeded;
 using muster::test::TemporaryDirectory;
 using muster::test::writeFile;
 using Texts = std::vector<std::string>;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// A small network on 200 generated digits; two workers, unpinned, because other tests run at the same time.
 constexpr const char* kDigits = R"({"format": "muster-run/1",

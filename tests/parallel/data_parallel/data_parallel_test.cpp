@@ -354,8 +354,7 @@ TEST_CASE("new outputs do not change earlier ones, while a given output is overw
   CHECK(sameBits(second, first));
 }
 
-TEST_CASE("replicas on a GPU compute the same as the model alone on the CPU") {
-  MUSTER_NEEDS_DEVICE(OnGpu);
+TEST_CASE_ON("replicas on a GPU compute the same as the model alone on the CPU", Where, OnGpu) {
   auto alone = smoothChain(0);
   auto model = smoothChain(0);
   alone.init();
@@ -377,9 +376,7 @@ TEST_CASE("replicas on a GPU compute the same as the model alone on the CPU") {
   }
 }
 
-TEST_CASE("replicas on a GPU use the given math mode") {
-  using Where = OnGpuInBFloat16;
-  MUSTER_NEEDS_DEVICE(Where);
+TEST_CASE_ON("replicas on a GPU use the given math mode", Where, OnGpuInBFloat16) {
   // Sizes that every library supports in every math mode.
   const MultiLayerConfiguration wide{
       .seed = 5,

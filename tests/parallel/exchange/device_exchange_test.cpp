@@ -374,8 +374,7 @@ TEST_CASE("a participant on a device counts the bytes that it would send as one 
   }
 }
 
-TEST_CASE("replicas on one GPU get the host's merge") {
-  MUSTER_NEEDS_DEVICE(OnGpu);
+TEST_CASE_ON("replicas on one GPU get the host's merge", Where, OnGpu) {
   for (const int workers : {1, 2, 3, 8, 9, 32}) {
     CAPTURE(workers);
     auto expected = replicasOf(workers, 4100), there = replicasOf(workers, 4100);

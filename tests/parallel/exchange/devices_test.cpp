@@ -127,8 +127,8 @@ OfNetwork trainNetwork(const std::vector<Device>& devices, int workers, Training
 
 }  // namespace
 
-TEST_CASE("workers on one GPU train as those on the CPU, in every mode, with the same bits in each run") {
-  MUSTER_NEEDS_DEVICE(OnGpu);
+TEST_CASE_ON("workers on one GPU train as those on the CPU, in every mode, with the same bits in each run",
+             Where, OnGpu) {
   for (const auto mode :
        {TrainingMode::Averaging, TrainingMode::SynchronousGradients, TrainingMode::SharedGradients})
     for (const int workers : {1, 2, 4, 9}) {
@@ -148,8 +148,7 @@ TEST_CASE("workers on one GPU train as those on the CPU, in every mode, with the
     }
 }
 
-TEST_CASE("one worker on a GPU gives the bits of model.fit() there, at any frequency") {
-  MUSTER_NEEDS_DEVICE(OnGpu);
+TEST_CASE_ON("one worker on a GPU gives the bits of model.fit() there, at any frequency", Where, OnGpu) {
   const auto parametersOf = [](MultiLayerNetwork& network) {
     const Tensor values = copyTo(network.block(BlockKind::Parameters).values, Device::cpu());
     return std::vector<float>(values.span<float>().begin(), values.span<float>().end());
@@ -170,8 +169,7 @@ TEST_CASE("one worker on a GPU gives the bits of model.fit() there, at any frequ
   }
 }
 
-TEST_CASE("workers on the CPU train and evaluate a model on a GPU") {
-  MUSTER_NEEDS_DEVICE(OnGpu);
+TEST_CASE_ON("workers on the CPU train and evaluate a model on a GPU", Where, OnGpu) {
   const auto train = [](MultiLayerNetwork& network) {
     auto data = points(20);
     auto wrapper =
@@ -194,9 +192,7 @@ TEST_CASE("workers on two GPUs train as workers on one do") {
   }
 }
 
-TEST_CASE("workers on a GPU learn in every math mode") {
-  using Mode = OnGpuInBFloat16;
-  MUSTER_NEEDS_DEVICE(Mode);
+TEST_CASE_ON("workers on a GPU learn in every math mode", Mode, OnGpuInBFloat16) {
   const auto cpu = trainNetwork({Device::cpu()}, 2, TrainingMode::Averaging);
   for (const auto math : {MathMode::TensorFloat32, MathMode::BFloat16}) {
     const auto gpu = trainNetwork({Device::cuda(0)}, 2, TrainingMode::Averaging, math);

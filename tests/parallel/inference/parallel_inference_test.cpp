@@ -9,6 +9,7 @@
 #include "muster/core/nn/known_features.h"
 #include "muster/core/nn/models/convnet.h"
 #include "muster/core/nn/multi_layer_network.h"
+#include "tests/support/arrays.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/skip.h"
 #include "tests/support/thrown.h"
@@ -106,10 +107,6 @@ struct Knowing final : Model, KnownFeatures {
   }
   ToyModel toy;
 };
-
-bool sameBits(const Tensor& a, const Tensor& b) {
-  return a.shape() == b.shape() && std::ranges::equal(a.span<float>(), b.span<float>());
-}
 
 }  // namespace
 

@@ -169,8 +169,8 @@ TEST_CASE("the plan says that nodes merge through host memory, and groups on GPU
   CHECK(contains(refused, "groups: workers on GPUs are not supported yet"));
 }
 
-TEST_CASE("workers of two nodes on one GPU learn as those on the CPU do, with the same bits in each run") {
-  MUSTER_NEEDS_DEVICE(OnGpu);
+TEST_CASE_ON("workers of two nodes on one GPU learn as those on the CPU do, with the same bits in each run",
+             Where, OnGpu) {
   const auto train = [](const AnyStrategy& rule, Device device) {
     const auto parameters = fromAll(2, [&](const Nodes& here) {
       auto model = smallNetwork();

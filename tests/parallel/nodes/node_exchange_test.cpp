@@ -8,6 +8,7 @@
 #include "muster/core/base/random.h"
 #include "muster/parallel/exchange/host_exchange.h"
 #include "tests/parallel/nodes/on_exchanges.h"
+#include "tests/support/arrays.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
@@ -48,10 +49,6 @@ const std::vector<StrategyBlock> kBlocks = {{.name = "mean", .dtype = DType::Flo
 void launchMean(MergeOps& ops) {
   ops.mean(ops.block(BlockKind::Parameters).replicas, std::vector{0.5, 0.5}, ops.own("arriving"),
            Fragment::whole(100), /*keep=*/0, /*later=*/true);
-}
-
-bool sameBits(const Tensor& a, const Tensor& b) {
-  return a.bytes() == b.bytes() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
 
 /// Does the work in groups in one process and over nodes, and compares every bit of every replica, merged

@@ -11,6 +11,7 @@
 #include "tests/parallel/nodes/node_processes/redis_server.h"
 #include "tests/support/environment.h"
 #include "tests/support/skip.h"
+#include "tests/support/texts.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
@@ -23,10 +24,6 @@ bool noServer() {
   if (!std::string(MUSTER_REDIS_SERVER).empty()) return false;
   skip("there is no redis-server (Debian: redis-tools)");
   return true;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != text.npos;
 }
 
 /// Answers every connection in the same way, one at a time.

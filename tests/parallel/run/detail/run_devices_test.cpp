@@ -28,8 +28,7 @@ TEST_CASE("without a GPU no notice mentions one") {
   CHECK_MESSAGE((notice.empty() || notice == "device: cpu: " + whyNoCuda()), notice);
 }
 
-TEST_CASE("the first GPU is used without being requested, and is named") {
-  MUSTER_NEEDS_DEVICE(OnGpu);
+TEST_CASE_ON("the first GPU is used without being requested, and is named", Where, OnGpu) {
   const auto unasked = chooseUnasked();
   CHECK(unasked.devices == std::vector{Device::cuda(0)});
   CHECK(unasked.unasked);
