@@ -1,18 +1,22 @@
 #include "muster/parallel/training/replica_steps.h"
 
 #include "muster/core/optim/finite_gradient.h"
+#include "muster/parallel/exchange/own_updates.h"
 #include "muster/parallel/strategies/any_strategy.h"
 #include "muster/parallel/strategies/averaging.h"
+#include "muster/parallel/strategies/outer_averaging.h"
 #include "muster/parallel/strategies/synchronous_gradients.h"
 #include "tests/parallel/no_exchange.h"
+#include "tests/parallel/training/small_fit.h"
 #include "tests/support/failure.h"
-#include "tests/support/fake_trainer.h"
 #include "tests/support/one_block_model.h"
 #include "tests/support/recording_listener.h"
+#include "tests/support/texts.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
 using namespace muster::test;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -27,9 +31,10 @@ Batch batchOf(const std::vector<float>& values, std::int64_t number) {
 /// One replica of a model, with which the test does a worker's steps.
 struct Steps {
   explicit Steps(Model& model, const AnyStrategy& rule = Averaging{.frequency = 5},
-                 Listeners workerListeners = {})
+                 Listeners workerListeners = {}, bool undoesMerges = false)
       : strategy(rule.make()),
         traits(strategy->traits(1)),
+        shares(*strategy, traits, 1, undo.get(), undoesMerges),
         trainer(model),
         listeners{trainer, std::move(workerListeners), {}} {
     ReplicaThread* const own = &thread;
@@ -53,7 +58,7 @@ struct Steps {
   const StrategyTraits traits;
   NoExchange exchange{1};
   const std::unique_ptr<MergeUndo> undo = exchange.makeUndo({});
-  MergeShares shares{*strategy, traits, 1, undo.get(), false};
+  MergeShares shares;
   FakeTrainer trainer;
   WorkerListeners listeners;
   TimeSheet times;
@@ -78,6 +83,30 @@ struct Enqueuing final : OneBlockModel, PendingScores {
   std::uint64_t steps = 0;
 };
 
+/// Checks its numbers itself, or its updates give a penalty that is not finite.
+struct Updating final : OneBlockModel {
+  explicit Updating(bool refusing, Context* context = nullptr) : OneBlockModel(context), refuses(refusing) {}
+  std::unique_ptr<Model> replicate(Context& context) const override {
+    return std::make_unique<Updating>(refuses, &context);
+  }
+  bool refusesNonFinite() const override { return refuses; }
+  double update(const BatchStamp& /*stamp*/) override { return INFINITY; }
+  std::span<StateBlock> updaterState() override { return {}; }
+
+  const bool refuses;
+};
+
+/// A merge of one worker.
+Decision merged() {
+  Decision decision;
+  decision.weights = {1};
+  return decision;
+}
+
+float& parameterOf(Steps& one) {
+  return Tensor(one.thread.replica().block(BlockKind::Parameters).values).data<float>()[0];
+}
+
 }  // namespace
 
 TEST_CASE("steps add up: scores times weights, examples, batches, iterations") {
@@ -94,6 +123,49 @@ TEST_CASE("steps add up: scores times weights, examples, batches, iterations") {
   CHECK(one.times.own.batches == 2);
   CHECK(one.times.own.examples == 3);
   CHECK(one.steps.current().sequence == 3);
+}
+
+TEST_CASE("the time that a step waits for other workers is no computing time") {
+  ToyModel model;
+  Steps one(model);
+  model.control().onStep = [&](const Batch&) { one.steps.waited() += 1h; };
+  one.train({2}, 0);
+  CHECK(one.times.own.waitingForWorkers == 1h);
+  CHECK(one.times.own.computing < 0h);
+  model.control().onStep = {};
+  one.train({2}, 1);
+  CHECK(one.times.own.waitingForWorkers == 1h);
+}
+
+TEST_CASE("workers that count their own updates stamp them; others stamp none") {
+  std::vector<std::int64_t> stamped;
+  const auto note = [&](const Model&, const BatchStamp& stamp) { stamped.push_back(stamp.update); };
+  Batch batch = batchOf({2}, 0);
+  batch.stamp.update = 9;  // of an earlier training
+  ToyModel model;
+  model.control().onUpdate = note;
+  Steps(model).steps.train(batch);
+  CHECK(stamped == std::vector<std::int64_t>{0});
+
+  SmallFit fit(1, Averaging{.updaterState = UpdaterState::Reset},
+               {.training = {.updater = Nesterovs{.learningRate = 0.5}}});
+  fit.load();
+  fit.model.control().onUpdate = note;
+  Exchange& exchange = fit.replicas.exchange();
+  OwnUpdates::find(exchange, 0)->count = 4;
+  WorkerListeners none{fit.trainer, {}, {}};
+  TimeSheet times;
+  ReplicaThread& thread = fit.replicas.workers()[0]->thread();
+  ReplicaSteps steps(thread, times);
+  for (const LocalWork work : {LocalWork::Step, LocalWork::Gradient}) {
+    const StrategyTraits traits{.localWork = work};
+    MergeShares shares(*fit.strategy, traits, 1, nullptr, false);
+    steps.begin(shares, exchange, none, 0, {});
+    steps.train(batch);
+    if (work == LocalWork::Gradient)
+      steps.update({0, exchange, thread.context(), times, thread.activity()}, merged());
+  }
+  CHECK(stamped == std::vector<std::int64_t>{0, 5, 6});
 }
 
 TEST_CASE("a run begins with what was trained before it") {
@@ -152,6 +224,22 @@ TEST_CASE("a score that is not finite, or an impossible weight, fails in its own
     CHECK_REFUSED(one.train({2}, 5),
                   fmt::format("a step's weight must be finite and not negative, got {}", weight));
   }
+  model.control().reportedWeight = [](const Batch&) { return 0.0; };
+  CHECK_NOTHROW(one.train({2}, 6));
+}
+
+TEST_CASE(
+    "with gradients a gradient and statistics that are not finite fail; a value of the batch is named") {
+  ToyModel model({.statistics = true});
+  Steps one(model, SynchronousGradients{});
+  const auto problem = [&](const std::vector<float>& values) {
+    return thrown<NonFiniteScore>([&] { one.train(values, 0); });
+  };
+  CHECK_CONTAINS(problem({2, INFINITY}), "x holds inf: example 2 of the batch");
+  model.control().reportedScore = [](const Batch&, double) { return 1; };
+  CHECK_CONTAINS(problem({3e38f, -3e38f}), "statistics");  // their variance overflows
+  parameterOf(one) = -3e38f;
+  CHECK_CONTAINS(problem({3e38f}), "gradient");
 }
 
 TEST_CASE("listeners of workers get each step's score, and with gradients after the update") {
@@ -171,7 +259,7 @@ TEST_CASE("listeners of workers get each step's score, and with gradients after 
   CHECK(two.trained().batches == 1);
   auto& replica = dynamic_cast<ToyModel&>(two.thread.replica());
   CHECK(replica.parameters().front() == 0);  // only the gradient, -4, is computed
-  Decision decision{.weights = {1}};
+  Decision decision = merged();
   decision.round.iteration = 1;
   two.steps.update(two.me(), decision);
   CHECK(replica.parameters().front() == 2);
@@ -181,10 +269,39 @@ TEST_CASE("listeners of workers get each step's score, and with gradients after 
   CHECK(updates->calls()[0].score == 8);
 }
 
+TEST_CASE(
+    "an update's penalty is part of the score, and a worker that has trained nothing tells no listener") {
+  const auto updates = workerListener();
+  ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}, .l2 = 0.5}});
+  Steps one(model, SynchronousGradients{}, {updates});
+  parameterOf(one) = 2;
+  one.train({4}, 0);
+  Decision decision = merged();
+  one.steps.update(one.me(), decision);
+  REQUIRE(updates->calls().size() == 1);
+  CHECK(updates->calls()[0].score == 3);  // 2^2 / 2 and 0.5 * 2^2 / 2
+  CHECK(one.shares.penalty() == 1);
+  one.steps.contribution() = {};
+  decision.round.epoch = 3;
+  decision.round.iteration = 8;
+  one.steps.update(one.me(), decision);
+  CHECK(updates->calls().size() == 1);
+  CHECK(one.steps.current().epoch == 3);
+  CHECK(one.steps.current().iteration == 7);
+}
+
+TEST_CASE("a penalty that is not finite fails in the step's batch") {
+  Updating model(/*refusing=*/false);
+  Steps one(model, SynchronousGradients{});
+  one.train({4}, 0);
+  CHECK(contains(thrown<NonFiniteScore>([&] { one.steps.update(one.me(), merged()); }),
+                 "the score became inf"));
+}
+
 TEST_CASE("a replica whose update failed is not whole; one that refused it is") {
   ToyModel model;
   Steps one(model, SynchronousGradients{});
-  const Decision decision{.weights = {1}};
+  const Decision decision = merged();
   one.train({4}, 0);
   model.control().onUpdate = [](const Model&, const BatchStamp&) { throw UpdateRefused("too large"); };
   CHECK_THROWS_AS(one.steps.update(one.me(), decision), UpdateRefused);
@@ -197,15 +314,36 @@ TEST_CASE("a replica whose update failed is not whole; one that refused it is") 
 }
 
 TEST_CASE("a model with updates of its own is checked before a merge") {
-  OneBlockModel model;
+  ToyModel model({.training = {.updater = Nesterovs{.learningRate = 0.5}}, .statistics = true});
   Steps one(model);
-  CHECK_NOTHROW(one.steps.lookAtReplica());
+  const auto problem = [&] { return thrown<NonFiniteScore>([&] { one.steps.lookAtReplica(); }); };
+  one.thread.replica().updaterState();
+  CHECK(problem() == "");
   CHECK(one.trained().largest == 0);
-  Tensor(one.thread.replica().block(BlockKind::Parameters).values).data<float>()[0] = -3;
-  one.steps.lookAtReplica();
+  parameterOf(one) = -3;
+  CHECK(problem() == "");
   CHECK(one.trained().largest == 3);
-  Tensor(one.thread.replica().block(BlockKind::Parameters).values).data<float>()[0] = INFINITY;
-  CHECK(thrown<NonFiniteScore>([&] {
-          one.steps.lookAtReplica();
-        }).starts_with("after its steps the parameters of w are not finite: element 0 is inf"));
+  Model& replica = one.thread.replica();
+  for (const StateBlock& block : {replica.updaterState()[0], replica.block(BlockKind::Statistics)}) {
+    float& value = Tensor(block.values).data<float>()[0];
+    value = INFINITY;
+    CHECK_CONTAINS(problem(), block.kind == BlockKind::Statistics ? "statistics" : "updater's numbers");
+    value = 0;
+  }
+  parameterOf(one) = INFINITY;
+  CHECK(problem().starts_with("after its steps the parameters of p are not finite: element 0 is inf"));
+  Steps gradients(model, SynchronousGradients{});
+  parameterOf(gradients) = INFINITY;  // its updates check it
+  CHECK_NOTHROW(gradients.steps.lookAtReplica());
+}
+
+TEST_CASE("the largest magnitude is found if a merge may overflow and can be undone") {
+  for (const bool undoes : {false, true})
+    for (const bool extrapolates : {false, true}) {
+      Updating model(/*refusing=*/true);
+      Steps one(model, extrapolates ? AnyStrategy(OuterAveraging{}) : Averaging{}, {}, undoes);
+      parameterOf(one) = -3;
+      one.steps.lookAtReplica();
+      CHECK(one.trained().largest == (undoes && extrapolates ? 3 : 0));
+    }
 }
