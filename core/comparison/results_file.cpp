@@ -20,7 +20,7 @@ constexpr std::int64_t kFormat = 2;
 
 void visit(Fields& f, ComparisonGrid& grid) {
   f.field("metric", grid.metric);
-  f.field("contents", grid.contents);
+  f.field("dataChecksum", grid.contents);
   f.field("trainExamples", grid.trainExamples);
   f.field("testExamples", grid.testExamples);
   f.field("testEvery", grid.testEvery);
@@ -54,6 +54,8 @@ ComparisonGrid gridOf(const std::string& line) {
   require(format == kFormat, "it has format {}, of another version, and this one reads {}", format, kFormat);
   ComparisonGrid grid;
   visit(json, grid);
+  std::string earlier;
+  json.field("contents", earlier);  // of the first examples alone, by an earlier version: not compared
   std::vector<double> seeds;
   json.numbers("seeds", seeds);
   for (const double seed : seeds) grid.seeds.push_back(static_cast<std::int64_t>(seed));
@@ -104,7 +106,8 @@ std::vector<std::string> differences(const ComparisonGrid& saved, const Comparis
   if (!found.all.empty()) return found.all;  // the data follow from them
   found.note("examples to train with", saved.trainExamples, now.trainExamples);
   found.note("examples to test with", saved.testExamples, now.testExamples);
-  if (found.all.empty()) found.note("the data's contents", saved.contents, now.contents);
+  if (found.all.empty() && !saved.contents.empty())
+    found.note("the data's contents", saved.contents, now.contents);
   if (now.testEvery > 0) found.note("testEvery", saved.testEvery, now.testEvery);
   const auto list = [](const std::vector<std::string>& tune) {
     return tune.empty() ? std::string("unset") : fmt::format("{}", fmt::join(tune, " "));
@@ -168,6 +171,7 @@ void ResultsFile::join(const ComparisonGrid& now) {
   if (const auto all = differences(grid_, now); !all.empty())
     throw FileError(
         path_, fmt::format("holds a comparison of another run: {}; give {}", fmt::join(all, ", "), other_));
+  if (grid_.contents.empty()) grid_.contents = now.contents;
   for (const auto& arm : now.arms) {
     const auto same = std::ranges::find(grid_.arms, arm.name, &ComparisonArm::name);
     if (same == grid_.arms.end())

@@ -59,13 +59,13 @@ struct DataSource {
   bool grey = false;                   ///< reads pictures as grey
   std::int64_t height = 0, width = 0;  ///< to which all are stretched; 0: all must have one size
   // all
-  std::int64_t validationExamples = 0;    ///< held out from the training examples, for listeners: drawn by
-                                          ///< `splitSeed`, each class in equal shares
-  std::int64_t splitSeed = -1;            ///< the seed that draws what is held out; -1: `seed`
-  std::int64_t batch = 128;               ///< examples in a batch of one worker
-  bool dropLast = false;                  ///< leaves out the last batch of a training epoch if it is not full
-  std::int64_t seed = 123;                ///< for the order of the training examples
-  bool shuffle = true;                    ///< the training examples have a new order in each epoch
+  std::int64_t validationExamples = 0;  ///< held out from the training examples, for listeners: drawn by
+                                        ///< `splitSeed`, each class in equal shares
+  std::int64_t splitSeed = -1;          ///< the seed that draws what is held out; -1: `seed`
+  std::int64_t batch = 128;             ///< examples in a batch of one worker
+  bool dropLast = false;                ///< leaves out the last batch of a training epoch if it is not full
+  std::int64_t seed = 123;  ///< for the order of the training examples, and for what is held out (splitSeed)
+  bool shuffle = true;      ///< the training examples have a new order in each epoch
   std::vector<double> classWeights = {};  ///< [class] factor in the loss; empty: 1 for each
   /// The names of the classes that `classWeights` are of, others have 1; empty: all classes, in order. In
   /// JSON both are an object: {"rare": 5}.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "muster/core/base/error.h"
@@ -15,11 +14,13 @@
 #include "muster/core/data/in_memory.h"
 #include "muster/core/data/split.h"
 #include "muster/core/io/json_value.h"
+#include "muster/core/io/output_path.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/datasets/detail/class_names.h"
 #include "muster/datasets/image_folder.h"
 #include "muster/datasets/image_placement.h"
 #include "muster/datasets/image_set_iterator.h"
+#include "muster/datasets/source/detail/example_hashes.h"
 #include "muster/datasets/source/detail/held_out.h"
 #include "muster/datasets/source/detail/table_rows.h"
 #include "muster/datasets/source/named_images.h"
@@ -27,7 +28,7 @@
 namespace muster {
 namespace {
 
-using detail::dealTable, detail::dealTestTable;
+using detail::dealTable, detail::dealTestTable, detail::hashesOf, detail::PartHashes;
 using detail::dropLast, detail::shuffleSeed, detail::splitSeed, detail::trainingPart, detail::untestedPart;
 
 std::int64_t limitOf(std::int64_t wanted) {
@@ -48,28 +49,67 @@ InputDescription descriptionOf(const ImageSet& images) {
   return description;
 }
 
-void deal(const DataSource& d, const Images& images, PlacementWish placement, std::span<const Device> devices,
-          int workers, LoadedData& into) {
-  std::pair<std::shared_ptr<const ImageSet>, std::shared_ptr<const ImageSet>> parts{
-      limited(images.train, limitOf(d.trainExamples)), nullptr};
-  auto test = images.test;
-  if (!test && d.testExamples > 0)
-    std::tie(parts.first, test) = splitAt(parts.first, untestedPart(d, parts.first->size()), splitSeed(d));
-  const std::int64_t part = trainingPart(d, parts.first->size());
-  if (part < parts.first->size()) parts = splitAt(parts.first, part, splitSeed(d));
-  auto train = std::make_unique<ImageSetIterator>(parts.first, d.batch, shuffleSeed(d));
-  dropLast(d, *train);
-  std::vector<ImageSetIterator*> iterators{train.get()};
-  into.train = std::move(train);
-  const auto add = [&](std::shared_ptr<const ImageSet> set, std::unique_ptr<DataSetIterator>& to,
-                       std::int64_t limit = ImageSetIterator::kAll) {
-    auto iterator = std::make_unique<ImageSetIterator>(std::move(set), d.batch, std::nullopt, limit);
-    iterators.push_back(iterator.get());
-    to = std::move(iterator);
+/// The rows of a part, divided by the classes of all rows, each class in equal shares.
+RowSplit splitPart(std::span<const std::int64_t> classes, std::span<const std::int64_t> rows,
+                   std::int64_t count, std::uint64_t seed) {
+  std::vector<std::int64_t> own;
+  for (const auto row : rows) own.push_back(classes[static_cast<std::size_t>(row)]);
+  auto split = splitRows(own, count, seed);
+  for (auto* part : {&split.first, &split.second})
+    for (auto& row : *part) row = rows[static_cast<std::size_t>(row)];
+  return split;
+}
+
+/// Deals the first `limit` examples to training, validation and, without a test set of their own, test.
+DataRows dealRows(const DataSource& d, std::span<const std::int64_t> classes, std::int64_t limit,
+                  bool ownTest) {
+  DataRows rows{.train = firstRows(classes, limit)};
+  const auto holdOut = [&](std::int64_t part, std::vector<std::int64_t>& into) {
+    if (part == std::ssize(rows.train)) return;
+    auto split = splitPart(classes, rows.train, part, splitSeed(d));
+    rows.train = std::move(split.first);
+    into = std::move(split.second);
   };
-  if (parts.second) add(parts.second, into.validation);
-  if (test) add(test, into.test, limitOf(d.testExamples));
+  if (!ownTest) holdOut(untestedPart(d, std::ssize(rows.train)), rows.test);
+  holdOut(trainingPart(d, std::ssize(rows.train)), rows.validation);
+  return rows;
+}
+
+/// Hashes of the examples that each part has. @param test  those of a test set of its own; null: none.
+PartHashes partHashes(const DataRows& rows, std::span<const std::uint64_t> train,
+                      const std::vector<std::uint64_t>* test) {
+  const auto part = [&](std::span<const std::uint64_t> all, std::span<const std::int64_t> of) {
+    std::vector<std::uint64_t> hashes;
+    for (const auto row : of) hashes.push_back(all[static_cast<std::size_t>(row)]);
+    return hashes;
+  };
+  return {.train = part(train, rows.train),
+          .validation = part(train, rows.validation),
+          .test = part(test != nullptr ? *test : train, rows.test),
+          .ownTest = test != nullptr};
+}
+
+PartHashes deal(const DataSource& d, const Images& images, PlacementWish placement,
+                std::span<const Device> devices, int workers, LoadedData& into) {
+  into.rows = dealRows(d, images.train->labels(), limitOf(d.trainExamples), images.test != nullptr);
+  if (images.test) into.rows.test = firstRows(images.test->labels(), limitOf(d.testExamples));
+  std::vector<ImageSetIterator*> iterators;
+  const auto make = [&](const std::shared_ptr<const ImageSet>& of, std::span<const std::int64_t> rows,
+                        std::optional<std::uint64_t> seed) {
+    auto iterator = std::make_unique<ImageSetIterator>(std::ssize(rows) == of->size() ? of : of->part(rows),
+                                                       d.batch, seed);
+    iterators.push_back(iterator.get());
+    return iterator;
+  };
+  auto train = make(images.train, into.rows.train, shuffleSeed(d));
+  dropLast(d, *train);
+  into.train = std::move(train);
+  if (!into.rows.validation.empty()) into.validation = make(images.train, into.rows.validation, std::nullopt);
+  if (images.test || !into.rows.test.empty())
+    into.test = make(images.test ? images.test : images.train, into.rows.test, std::nullopt);
   into.placed = placeImages(iterators, placement, devices, workers).why;
+  const auto tested = images.test ? std::optional(hashesOf(*images.test)) : std::nullopt;
+  return partHashes(into.rows, hashesOf(*images.train), tested ? &*tested : nullptr);
 }
 
 Images named(const DataSource& d, LoadedData& into) {
@@ -107,36 +147,53 @@ Images idxFiles(const DataSource& d) {
 
 using Tensors = LabelledTensors;
 
-/// The training examples, and those to validate with, if any.
-std::pair<Tensors, Tensors> validated(const DataSource& d, const Tensors& all) {
+/// @throws InvalidArgument for tensors that are no examples with their labels.
+void requireExamples(const Tensors& all) {
   require(all.features.shape().rank() > 0, "data.train: features need examples, got {}",
           all.features.toString());
-  const std::int64_t examples = all.features.shape()[0], part = trainingPart(d, examples);
-  require(all.labels.shape().rank() > 0 && all.labels.shape()[0] == examples,
+  require(all.labels.shape().rank() > 0 && all.labels.shape()[0] == all.features.shape()[0],
           "data.train: features {} and labels {} differ in their examples", all.features.toString(),
           all.labels.toString());
-  if (part == examples) return {all, {}};
-  return splitAt(all.features, all.labels, part, splitSeed(d));
 }
 
-void deal(const DataSource& d, Tensors train, std::optional<Tensors> test, LoadedData& into) {
-  const auto make = [&](const Tensors& table, std::optional<std::uint64_t> seed) {
-    return std::make_unique<InMemoryDataSetIterator>(table.features, table.labels, d.batch, seed);
+/// [example] Classes to give each part in equal shares; one for all if the labels are no classes.
+std::vector<std::int64_t> classesOf(const Tensors& all) {
+  std::vector<std::int64_t> classes(static_cast<std::size_t>(all.labels.shape()[0]));
+  if (all.labels.dtype() == DType::Int64 && all.labels.shape().rank() == 1)
+    std::ranges::copy(all.labels.span<std::int64_t>(), classes.begin());
+  return classes;
+}
+
+Tensor rowsOf(const Tensor& all, std::span<const std::int64_t> rows) {
+  if (std::ssize(rows) == all.shape()[0]) return all;
+  Tensor part = Tensor::empty(all.shape().dropFirst().prepend(std::ssize(rows)), all.dtype());
+  gatherRows(all, rows, part);
+  return part;
+}
+
+PartHashes deal(const DataSource& d, const Tensors& train, const std::optional<Tensors>& test,
+                LoadedData& into) {
+  requireExamples(train);
+  const auto make = [&](const Tensors& all, std::span<const std::int64_t> rows,
+                        std::optional<std::uint64_t> seed) {
+    return std::make_unique<InMemoryDataSetIterator>(rowsOf(all.features, rows), rowsOf(all.labels, rows),
+                                                     d.batch, seed);
   };
-  if (!test && d.testExamples > 0 && train.features.shape().rank() > 0) {
-    const auto part = untestedPart(d, train.features.shape()[0]);
-    std::tie(train, test) = splitAt(train.features, train.labels, part, splitSeed(d));
-  }
-  const auto [first, second] = validated(d, train);
-  auto training = make(first, shuffleSeed(d));
+  auto& rows = into.rows = dealRows(d, classesOf(train), ImageSetIterator::kAll, test.has_value());
+  auto training = make(train, rows.train, shuffleSeed(d));
   dropLast(d, *training);
   into.train = std::move(training);
-  if (second.features.defined()) into.validation = make(second, std::nullopt);
-  if (!test) return;
+  if (!rows.validation.empty()) into.validation = make(train, rows.validation, std::nullopt);
+  if (!test && !rows.test.empty()) into.test = make(train, rows.test, std::nullopt);
+  const auto hashes = hashesOf(train.features, train.labels);
+  if (!test) return partHashes(rows, hashes, nullptr);
   require(test->features.shape().dropFirst() == train.features.shape().dropFirst(),
           "data.test: its features are {}, and those to train with {}", test->features.toString(),
           train.features.toString());
-  into.test = make(*test, std::nullopt);
+  into.test = std::make_unique<InMemoryDataSetIterator>(test->features, test->labels, d.batch);
+  rows.test = firstRows(classesOf(*test), ImageSetIterator::kAll);
+  const auto tested = hashesOf(test->features, test->labels);
+  return partHashes(rows, hashes, &tested);
 }
 
 Tensors readTensors(const std::string& path) {
@@ -175,23 +232,26 @@ LoadedData loadData(const DataSource& d, PlacementWish placement, std::span<cons
   LoadedData loaded;
   loaded.type = loaded.title = d.type;
   loaded.origin = d.train.empty() ? d.trainImages : d.train;
+  PartHashes hashes;
   if (d.type == "csv" || d.type == "safetensors") {
     require(placement != PlacementWish::Device,
             "training.placement: device is for images, not for data of type {}", d.type);
     if (d.type == "csv") {
-      dealTable(d, known, loaded);
+      hashes = dealTable(d, known, loaded);
     } else {
-      deal(d, readTensors(d.train), d.test.empty() ? std::nullopt : std::optional(readTensors(d.test)),
-           loaded);
+      hashes = deal(d, readTensors(d.train),
+                    d.test.empty() ? std::nullopt : std::optional(readTensors(d.test)), loaded);
     }
   } else {
     const Images images = d.type == "idx" ? idxFiles(d) : d.type == "images" ? folders(d) : named(d, loaded);
-    deal(d, images, placement, devices, workers, loaded);
+    hashes = deal(d, images, placement, devices, workers, loaded);
     loaded.description = descriptionOf(*images.train);
     if (!known.empty()) loaded.description.requireSame(known, loaded.origin, "the model");
   }
   for (const auto& [field, set] : {std::pair{"train", loaded.train.get()}, {"test", loaded.test.get()}})
     require(set == nullptr || set->examples().value_or(1) > 0, "data.{}: there are no examples in it", field);
+  loaded.contents = detail::contentsOf(hashes);
+  loaded.testWarning = detail::sharedRemark(d, hashes);
   loaded.classWeights = classWeightsOf(d, loaded.description);
   if (!loaded.classWeights.empty())
     loaded.weighted = std::make_unique<ClassWeights>(*loaded.train, loaded.classWeights);
@@ -222,8 +282,9 @@ std::optional<LoadedData> loadTestData(const DataSource& d, const InputDescripti
   loaded.origin = d.test;
   loaded.description = known;
   loaded.classWeights = classWeightsOf(d, known);
+  PartHashes hashes{.ownTest = true};
   if (d.type == "csv" && !known.columns.empty()) {
-    dealTestTable(d, loaded);
+    hashes.test = dealTestTable(d, loaded);
   } else if (d.type == "images" && known.pictures) {
     const auto& brought = *known.pictures;
     const auto images =
@@ -231,10 +292,14 @@ std::optional<LoadedData> loadTestData(const DataSource& d, const InputDescripti
                                  .size = {brought.height, brought.width},
                                  .classes = known.classes});
     loaded.test = std::make_unique<ImageSetIterator>(images.images, d.batch);
+    loaded.rows.test = firstRows(images.images->labels(), ImageSetIterator::kAll);
+    hashes.test = hashesOf(*images.images);
   } else {
     return std::nullopt;
   }
   require(loaded.test->examples().value_or(1) > 0, "data.test: there are no examples in it");
+  loaded.contents = detail::contentsOf(hashes);
+  if (isSameFile(d.test, d.train)) loaded.testWarning = detail::sameRemark(d);
   return loaded;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,9 +11,16 @@
 #include "muster/core/data/input_description.h"
 #include "muster/core/device/device.h"
 #include "muster/datasets/image_placement.h"
+#include "muster/datasets/source/data_contents.h"
 #include "muster/datasets/source/data_source.h"
 
 namespace muster {
+
+/// Which examples of a file each part has: their numbers in the file, from 0 (of a table without its header),
+/// in ascending order. Those to test with are numbered in a file of their own, if they have one.
+struct DataRows {
+  std::vector<std::int64_t> train = {}, validation = {}, test = {};
+};
 
 /// Data as iterators.
 struct LoadedData {
@@ -21,7 +29,10 @@ struct LoadedData {
   std::string notice;                 ///< why they replace MNIST; "" if they do not
   std::string origin;                 ///< source of the data
   std::string placed;                 ///< note on the images' placement; "" if not needed
+  std::string testWarning;            ///< that examples to test with are trained with; "" if they are not
   InputDescription description = {};  ///< for the network; empty if the data have none
+  DataRows rows = {};                 ///< [example, without shuffling]
+  DataContents contents = {};         ///< by which other contents of the same files are found
   std::unique_ptr<DataSetIterator> train;
   std::unique_ptr<DataSetIterator> validation, test;  ///< null: none
   std::unique_ptr<DataSetIterator> weighted;          ///< `train` with class weights; null: none

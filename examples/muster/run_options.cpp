@@ -54,7 +54,8 @@ const std::vector<Group>& groups() {
         {"seed",
          "N",
          {"data.seed", "network.seed"},
-         "of the order of the examples and of the initial weights"},
+         "of the order of the examples and of the initial weights; also draws what is held out, unless "
+         "data.splitSeed is set"},
         {"threads-per-worker", "N", {"training.threadsPerWorker"}, kByField},
         {"pin-threads", "BOOL", {"training.pinThreads"}, kByField},
         {"prefetch", "N", {"training.prefetch"}, kByField},

@@ -62,7 +62,7 @@ std::string dataLine(const LoadedData& data) {
 
 /// Prints what is trained, from where, and the plan.
 void introduce(const RunSession& session) {
-  const auto& [run, devices, nodes, nodeCount, resumed, data, network] = session.prepared();
+  const auto& [run, devices, nodes, nodeCount, resumed, data, network, warnings] = session.prepared();
   for (const auto& notice : {asOptions(devices.notice), data.placed})
     if (!notice.empty()) fmt::print("{}\n", notice);
   fmt::print("data: {}\n\n{}", dataLine(data), network->summary());
@@ -128,6 +128,8 @@ int trainRun(const RunFile& run, Options options) {
   const bool first = prepared.first();
   options.quiet = options.quiet || !first;
   if (const auto& notice = prepared.data.notice; !notice.empty()) fmt::print("{}\n", notice);
+  if (first)
+    for (const auto& warning : prepared.warnings) logWarning("{}", asOptions(warning));
   RunSession session(std::move(prepared), {.progress = !options.quiet,
                                            .terminal = options.watch,
                                            .sink = [](std::string_view line) { fmt::print("{}\n", line); }});

@@ -30,11 +30,17 @@ struct Trained {
   muster::LoadedData data;
   std::unique_ptr<muster::Network> network;
 
-  /// @throws InvalidArgument if the data have other columns or classes than the model.
+  /// What is held out is what was held out when the model was trained.
+  /// @throws InvalidArgument if the data have other columns or classes than the model; FileError if they are
+  ///         divided otherwise than for its training, or the examples to train with have changed since.
   Trained(const Call& call, const TrainedOptions& options);
 
   /// The data that `--on` names. @throws InvalidArgument if the run has none.
   muster::DataSetIterator& on(const std::string& which) const;
+
+ private:
+  /// Compares the data with those that the model was trained with; warns of a test with the latter.
+  void checkContents(const std::filesystem::path& model, const std::string& on) const;
 };
 
 }  // namespace program

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <span>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "muster/core/base/error.h"
@@ -53,9 +53,11 @@ std::vector<Mistake> findMistakes(Model& model, ImageSetIterator& judged) {
   return mistakes;
 }
 
-std::string confusionText(const AnyEvaluation& scores, const LoadedData& data, std::string_view remark) {
-  return fmt::format("{}, from {}\n{}{}\n{}", data.title, data.origin, remark, remark.empty() ? "" : "\n",
-                     scores.summary());
+std::string confusionText(const AnyEvaluation& scores, const LoadedData& data,
+                          std::span<const std::string> remarks) {
+  auto text = fmt::format("{}, from {}\n", data.title, data.origin);
+  for (const auto& remark : remarks) text += remark + "\n";
+  return fmt::format("{}\n{}", text, scores.summary());
 }
 
 std::string className(const LoadedData& data, std::int64_t c) {
@@ -104,7 +106,7 @@ void putMistakes(JsonWriter& json, const std::vector<Mistake>& mistakes, const L
 
 /// The document for stillPage.
 std::string documentOf(const AnyEvaluation& scores, Model& model, const LoadedData& data,
-                       DataSetIterator& judged, std::string_view remark) {
+                       DataSetIterator& judged, std::span<const std::string> remarks) {
   JsonWriter all;
   all.group("document", [&](JsonWriter& json) {
     json.put("title", std::string_view(data.title));
@@ -113,7 +115,7 @@ std::string documentOf(const AnyEvaluation& scores, Model& model, const LoadedDa
         data.test ? "to test with" : "held out from the training, for validation", scores.line(),
         scores.loss())};
     json.put("paragraphs", std::span<const std::string>(paragraphs));
-    if (!remark.empty()) json.put("warnings", std::span<const std::string>(std::array{std::string(remark)}));
+    if (!remarks.empty()) json.put("warnings", remarks);
     if (scores.task() != Task::Classification) return;
     json.group("confusion", [&](JsonWriter& in) { putConfusion(in, scores.classification(), data); });
     auto* const images = dynamic_cast<ImageSetIterator*>(&judged);
@@ -133,11 +135,13 @@ std::string writeReport(RunSession& session, const RunScores& run) {
   if (problem) throw FileError(directory, fmt::format("cannot be made: {}", problem.message()));
   const auto& scores = run.judged();
   auto& data = session.data();
-  const auto remark = session.interruption();
+  auto remarks = session.prepared().warnings;
+  if (auto interruption = session.interruption(); !interruption.empty())
+    remarks.insert(remarks.begin(), std::move(interruption));
   const bool classes = scores.task() == Task::Classification;
-  if (classes) writeFileAtomically(directory / "confusion.txt", confusionText(scores, data, remark));
+  if (classes) writeFileAtomically(directory / "confusion.txt", confusionText(scores, data, remarks));
   const auto document =
-      documentOf(scores, session.network(), data, run.test ? *data.test : *data.validation, remark);
+      documentOf(scores, session.network(), data, run.test ? *data.test : *data.validation, remarks);
   writeFileAtomically(directory / "report.html", detail::SessionParts::of(session).watching.still(document));
   return fmt::format("{}: report.html{}", directory.string(), classes ? ", confusion.txt" : "");
 }

@@ -37,6 +37,7 @@ std::string remarkLines(const PreparedRun& p, std::int64_t batches) {
   const auto epochs = std::max<std::int64_t>(p.run.training.epochs - p.network->epoch(), 0);
   auto remarks = fitRemarks(*p.network, epochs, batches, p.run.training.workers);
   remarks.push_back(detail::periodRemark(p.run, batches, p.nodeCount));
+  remarks.insert(remarks.end(), p.warnings.begin(), p.warnings.end());
   std::string text;
   for (const auto& remark : remarks)
     if (!remark.empty()) text += fmt::format("note: {}\n", remark);

@@ -11,7 +11,7 @@
 #include "muster/core/io/model_file.h"
 #include "muster/parallel/run/detail/keep_network.h"
 #include "muster/parallel/run/detail/preparation.h"
-#include "muster/parallel/run/detail/resuming.h"
+#include "muster/parallel/run/detail/saved_data.h"
 #include "muster/parallel/run/detail/session_parts.h"
 
 namespace muster {
@@ -71,7 +71,7 @@ void RunSession::train(const std::stop_token& stop) {
       },
       detail::learningRateOf(run()), {run().training.model, [&](const std::filesystem::path& path) {
                                         if (!saves() || untrained()) return false;
-                                        saveModel(network(), path, detail::notesOf(run()));
+                                        saveModel(network(), path, detail::notesOf(run(), data()));
                                         return true;
                                       }});
 }
@@ -83,7 +83,7 @@ void RunSession::save(bool failed) {
   // If early stopping restored the best state, the training state does not belong to the model.
   if (!restoredEpoch() && watchers.last->state) network().trainingState() = *watchers.last->state;
   detail::writeHereOrElsewhere(run().training.model, [&](const std::filesystem::path& path) {
-    saveModel(network(), path, detail::notesOf(run()));
+    saveModel(network(), path, detail::notesOf(run(), data()));
   });
   saved_ = true;
   if (failed)

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -334,4 +335,142 @@ TEST_CASE("muster example asks for what a table does not say") {
   CHECK(contains(muster.run({"example", "rows.csv"}).err,
                  "the label is the last column, kind; --label NAME names another one"));
 }
+namespace {
+
+/// 150 rows in another order, from a row on.
+std::string turned(const std::string& table, std::size_t from) {
+  auto lines = linesOf(table);
+  std::rotate(lines.begin() + 1, lines.begin() + static_cast<std::ptrdiff_t>(from), lines.end());
+  std::string text;
+  for (const auto& line : lines) text += line + "\n";
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a training is not resumed on data that have changed since, but their model may begin another") {
+  const Tables muster;
+  muster.write("rows.csv", animals());
+  test::succeeded(muster.trained({"rows.csv", "--label", "kind"}, {"--epochs", "1"}));
+  const auto resumed = [&](const std::string& rows, const std::vector<std::string>& how) {
+    muster.write("rows.csv", rows);
+    std::vector<std::string> arguments{"train", "run.json",      "--epochs", "2",       "--device",
+                                       "cpu",   "--pin-threads", "false",    "--model", "second.safetensors"};
+    arguments.insert(arguments.end(), how.begin(), how.end());
+    return muster.run(arguments);
+  };
+  const std::vector<std::string> resume{"--resume", "rows.safetensors"};
+  const auto refusal = [&](const std::string& rows) { return test::errorOf(resumed(rows, resume), 1); };
+  const std::string head = "muster: rows.safetensors: was trained when rows.csv had ",
+                    tail =
+                        "; --set training.initialModel=rows.safetensors begins another training, with its "
+                        "weights and the data of now\n";
+  auto edited = animals();
+  edited.replace(edited.rfind(",dog\n"), 4, ",cat");
+  CHECK(refusal(edited) == head + "other examples, or other labels of them" + tail);
+  const auto more = animals() + "151,red,,2015-03-01,cat\n152,green,,2015-03-01,dog\n";
+  CHECK(refusal(more) == head + "150 examples (now 152)" + tail);
+  CHECK(refusal(turned(animals(), 31)) == head + "the same examples in another order" + tail);
+  CHECK_FALSE(std::filesystem::exists(muster.directory / "second.safetensors"));
+  CHECK(resumed(animals(), resume).exit == 0);
+  CHECK(resumed(more, {"--set", "training.initialModel=rows.safetensors"}).exit == 0);
+
+  muster.write("test.csv", "colour,size,found,kind\nred,1,2012-03-01,cat\nblue,7,2012-03-01,dog\n");
+  const std::vector<std::string> tested{"--set", "data.test=test.csv"};
+  REQUIRE(resumed(animals(), tested).exit == 0);
+  muster.write("test.csv", "colour,size,found,kind\nred,2,2012-03-01,cat\nblue,7,2012-03-01,dog\n");
+  auto again = tested;
+  again.insert(again.end(), {"--resume", "second.safetensors"});
+  CHECK(contains(test::errorOf(resumed(animals(), again), 1),
+                 "was trained when the test data had other examples, or other labels of them; "));
+}
+
+TEST_CASE("what is held out stays held out when a model is evaluated, and changed data are refused") {
+  const Tables muster;
+  muster.write("rows.csv", animals());
+  test::succeeded(muster.trained({"rows.csv", "--label", "kind"}, {"--epochs", "1", "--seed", "5"}));
+  const auto predicted = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"predict", "run.json", "--on", "validation"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return muster.run(arguments);
+  };
+  const auto held = test::succeeded(predicted({"--set", "data.seed=5"})).out;
+  CHECK(linesOf(held).size() == 23);
+  CHECK(predicted({}).out == held);  // the run file's own seed is 123
+  CHECK(predicted({"--set", "data.seed=9", "--set", "data.shuffle=false"}).out == held);
+  CHECK(predicted({"--set", "data.validationExamples=0"}).out == held);
+  const auto refused = [&](const std::vector<std::string>& more) {
+    return test::errorOf(predicted(more), 1);
+  };
+  const std::string head = "muster: rows.safetensors: was trained with ";
+  CHECK(contains(refused({"--set", "data.splitSeed=123"}),
+                 head + "data.splitSeed 5 (now 123), so it may have"));
+  CHECK(contains(refused({"--set", "data.validationExamples=40"}),
+                 head + "data.validationExamples 22 (now 40), so"));
+  CHECK(contains(refused({"--set", "data.testExamples=40"}), head + "data.testExamples 0 (now 40), so"));
+  auto own = muster.read("run.json");
+  const std::string count = "\"validationExamples\": 22";
+  REQUIRE(contains(own, count));
+  muster.write("run.json", own.replace(own.find(count), count.size(), "\"validationExamples\": 40"));
+  const auto replaced = test::succeeded(predicted({}));
+  CHECK(replaced.out == held);
+  CHECK(contains(replaced.err,
+                 "rows.safetensors: was trained with data.validationExamples 22 (now 40): what was held out "
+                 "then is held out now"));
+  muster.write("rows.csv", turned(animals(), 31));
+  const std::string changed =
+      "muster: rows.safetensors: was trained when rows.csv had the same examples in another order; --set "
+      "data.test=FILE tests with all examples of a file";
+  CHECK(contains(refused({}), changed));
+  CHECK(contains(test::errorOf(muster.run({"evaluate", "run.json", "--on", "train"}), 1), changed));
+  CHECK(muster.run({"evaluate", "run.json", "--set", "data.test=rows.csv"}).exit == 0);
+}
+
+TEST_CASE("a test with rows of the training is named by plan, train, the report and evaluate") {
+  const Tables muster;
+  muster.write("rows.csv", animals());
+  muster.write("copy.csv", turned(animals(), 31));
+  const std::string warning =
+      "the test rows are the training rows (data.test copy.csv, data.train rows.csv), so the scores on them "
+      "say nothing of new rows";
+  std::vector<std::string> tested{"--epochs", "1", "--set", "data.test=copy.csv"};
+#ifdef MUSTER_WITH_PAGE
+  tested.insert(tested.end(), {"--report", "report"});
+#endif
+  const auto trained = test::succeeded(muster.trained({"rows.csv", "--label", "kind"}, tested));
+  CHECK(contains(trained.err, "warning: " + warning));
+#ifdef MUSTER_WITH_PAGE
+  CHECK(contains(muster.read("report/report.html"), warning));
+  CHECK(contains(muster.read("report/confusion.txt"), "\n" + warning + "\n"));
+#endif
+  const std::vector<std::string> set{"--set", "data.test=copy.csv"};
+  CHECK(
+      contains(muster.run({"plan", "run.json", set[0], set[1], "--device", "cpu"}).out, "note: " + warning));
+  CHECK(contains(muster.run({"evaluate", "run.json", set[0], set[1]}).err, "warning: " + warning));
+  CHECK(contains(muster.run({"evaluate", "run.json", "--set", "data.test=rows.csv"}).err,
+                 "warning: the test rows are the training rows (data.test rows.csv, data.train rows.csv)"));
+  muster.write("copy.csv", "colour,size,found,kind\nred,1,2012-03-01,cat\nblue,7,2012-03-01,dog\n");
+  CHECK(muster.run({"evaluate", "run.json", set[0], set[1]}).err.empty());
+}
+
+TEST_CASE("a training that begins with a model that knows some of the rows held out now says so") {
+  const Tables muster;
+  muster.write("rows.csv", animals());
+  test::succeeded(muster.trained({"rows.csv", "--label", "kind"}, {"--epochs", "1", "--seed", "5"}));
+  const auto warnings = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{
+        "--epochs", "1", "--model", "second.safetensors", "--set", "training.initialModel=rows.safetensors"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return test::succeeded(muster.trained({"rows.csv", "--label", "kind"}, arguments)).err;
+  };
+  const std::string known =
+      "warning: training.initialModel rows.safetensors was trained with other of these examples held out, so "
+      "it has learned some of those that are held out now; --set data.splitSeed=5 holds out the same";
+  CHECK(contains(warnings({"--seed", "9"}), known));
+  CHECK_FALSE(contains(warnings({"--seed", "9", "--set", "data.splitSeed=5"}), "held out now"));
+  CHECK_FALSE(contains(warnings({"--seed", "5"}), "held out now"));
+  muster.write("rows.csv", animals() + "151,red,,2015-03-01,cat\n");
+  CHECK_FALSE(contains(warnings({"--seed", "9"}), "held out now"));
+}
+
 }  // namespace muster

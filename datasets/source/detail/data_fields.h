@@ -150,10 +150,12 @@ void visitData(Visitor& v, DataSource& d) {
   v.field("validationExamples", d.validationExamples,
           "held out from the training examples, drawn by splitSeed: for early stopping, the best checkpoint "
           "and the last lines");
-  v.field("splitSeed", d.splitSeed, "draws what is held out; -1: the same as seed");
+  v.field("splitSeed", d.splitSeed,
+          "draws what is held out; -1: the same as seed, so that another seed holds out other examples");
   v.field("batch", d.batch, "examples in a batch of one worker");
   v.field("dropLast", d.dropLast, "leaves out the last batch of an epoch if it is not full");
-  v.field("seed", d.seed, "of the order of the training examples");
+  v.field("seed", d.seed,
+          "of the order of the training examples; unless splitSeed is set, also draws what is held out");
   v.field("shuffle", d.shuffle, "the training examples have a new order in each epoch");
   v.describe(
       "factor of each class in the loss: by the classes' names, others have 1, or a list in the order of the "

@@ -8,6 +8,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/datasets/source/data_source.h"
+#include "muster/datasets/source/detail/data_fields.h"
 
 namespace muster::detail {
 
@@ -19,6 +20,16 @@ inline std::optional<std::uint64_t> shuffleSeed(const DataSource& d) {
 /// The seed that draws the examples to hold out.
 inline std::uint64_t splitSeed(const DataSource& d) {
   return static_cast<std::uint64_t>(d.splitSeed < 0 ? d.seed : d.splitSeed);
+}
+
+/// Whether the files are the user's, not those of a published data set, or drawn.
+inline bool isOfOwnFiles(const DataSource& d) {
+  return isOneOf(d.type, {"csv", "images", "safetensors", "idx"});
+}
+
+/// Whether `testExamples` are held out of the training examples, and do not limit those of a test set.
+inline bool drawsTests(const DataSource& d) {
+  return isOfOwnFiles(d) && d.test.empty() && d.testImages.empty();
 }
 
 /// Number of examples left for training and validation, if there is no test set. @throws InvalidArgument if

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
@@ -56,33 +57,40 @@ void requireSameColumns(const InputDescription& described, InputDescription know
 
 }  // namespace
 
-void dealTestTable(const DataSource& d, LoadedData& into) {
+std::vector<std::uint64_t> dealTestTable(const DataSource& d, LoadedData& into) {
   const auto test = readTable(d.test, d.tableFormat());
-  const auto labelled = labelledRows(test, labelOf(into.description), d.regression);
+  auto labelled = labelledRows(test, labelOf(into.description), d.regression);
   if (const auto without = test.rows() - std::ssize(labelled); without > 0)
     logInfo("{}: {} without {} not tested", d.test, plural(without, "row"), labelOf(into.description));
   into.test = rowsOf(test, into.description, labelled, d.batch);
   logUnknownWords(into.description, test);
+  into.rows.test = std::move(labelled);
+  return hashesOf(test, into.description, into.rows.test);
 }
 
-void dealTable(const DataSource& d, const InputDescription& known, LoadedData& into) {
+PartHashes dealTable(const DataSource& d, const InputDescription& known, LoadedData& into) {
   const auto options = d.tableOptions();
   const auto train = readTable(d.train, d.tableFormat());
   const auto count = std::ssize(labelledRows(train, d.label, d.regression));
-  const auto tested = splitTable(train, options, untestedPart(d, count), splitSeed(d));
-  const auto split =
+  auto tested = splitTable(train, options, untestedPart(d, count), splitSeed(d));
+  auto split =
       splitTable(train, options, tested.first, trainingPart(d, std::ssize(tested.first)), splitSeed(d));
-  into.description = describeTable(train, withoutOmitted(options, train, known), split.first);
+  into.rows = {std::move(split.first), std::move(split.second), std::move(tested.second)};
+  const auto& rows = into.rows;
+  into.description = describeTable(train, withoutOmitted(options, train, known), rows.train);
   if (!known.empty()) {
     requireSameColumns(into.description, known, d.train);
     into.description = known;
   }
-  auto training = rowsOf(train, into.description, split.first, d.batch, shuffleSeed(d));
+  auto training = rowsOf(train, into.description, rows.train, d.batch, shuffleSeed(d));
   dropLast(d, *training);
   into.train = std::move(training);
-  if (!split.second.empty()) into.validation = rowsOf(train, into.description, split.second, d.batch);
-  if (!tested.second.empty()) into.test = rowsOf(train, into.description, tested.second, d.batch);
-  if (!d.test.empty()) dealTestTable(d, into);
+  if (!rows.validation.empty()) into.validation = rowsOf(train, into.description, rows.validation, d.batch);
+  if (!rows.test.empty()) into.test = rowsOf(train, into.description, rows.test, d.batch);
+  const auto hashes = [&](std::span<const std::int64_t> of) { return hashesOf(train, into.description, of); };
+  PartHashes parts{hashes(rows.train), hashes(rows.validation), hashes(rows.test), !d.test.empty()};
+  if (parts.ownTest) parts.test = dealTestTable(d, into);
+  return parts;
 }
 
 }  // namespace muster::detail

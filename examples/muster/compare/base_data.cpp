@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/crc.hpp>
+#include <span>
 
 #include "muster/core/base/number_text.h"
+#include "muster/datasets/source/detail/example_hashes.h"
 #include "muster/parallel/run/detail/preparation.h"
 #include "muster/parallel/run/prepared_run.h"
 
@@ -18,16 +19,6 @@ constexpr double kHeldOut = 0.15;  // of the examples, for a part that the run f
 /// Whether a run needs validation data.
 bool needsValidation(const muster::RunFile& run, const muster::ComparisonGrid& grid) {
   return !grid.tune.empty() || run.listeners.earlyStopping || run.listeners.reduceOnPlateau;
-}
-
-/// Adds the first examples of a batch, one after the other: the sum does not depend on the size of batches.
-void addExamples(const muster::Batch& batch, std::int64_t examples, boost::crc_32_type& sum) {
-  for (std::int64_t i = 0; i < examples; ++i)
-    for (const auto* tensors : {&batch.features, &batch.labels, &batch.masks})
-      for (const auto& tensor : *tensors) {
-        const auto example = tensor.value.rows(i, i + 1);
-        sum.process_bytes(example.raw(), example.bytes());
-      }
 }
 
 }  // namespace
@@ -77,22 +68,9 @@ std::string holdOut(BaseRun& base, const muster::ComparisonGrid& grid, muster::L
                                         : "validationExamples");
 }
 
-std::string contentsOf(muster::LoadedData& data) {
-  constexpr std::int64_t kChecked = 10'000;
-  boost::crc_32_type sum;
-  const auto description = data.description.toJson();
-  sum.process_bytes(description.data(), description.size());
-  muster::Batch batch, gathered;
-  for (auto* part : {data.train.get(), data.validation.get(), data.test.get()}) {
-    if (!part) continue;
-    part->reset(0);
-    for (std::int64_t seen = 0; seen < kChecked && part->next(batch); seen += gathered.examples()) {
-      batch.gatherInto(gathered);
-      addExamples(gathered, std::min(gathered.examples(), kChecked - seen), sum);
-    }
-    part->reset(0);
-  }
-  return fmt::format("{:08x}", sum.checksum());
+std::string contentsOf(const muster::LoadedData& data) {
+  const auto text = data.description.toJson() + data.contents.toJson();
+  return fmt::format("{:016x}", muster::detail::hashOf(std::as_bytes(std::span(text))));
 }
 
 }  // namespace comparing

@@ -25,9 +25,9 @@ muster::LoadedData loadData(const BaseRun& base);
 /// @return a sentence that says so; "" if nothing was held out.
 std::string holdOut(BaseRun& base, const muster::ComparisonGrid& grid, muster::LoadedData& data);
 
-/// A checksum of the columns' and classes' names and of the first examples of each part, by which a
-/// comparison that grows finds that a file has other contents. It depends on nothing but the data and how
-/// they are divided: not on batches or the order of a training. @param data  from `loadData` above.
-std::string contentsOf(muster::LoadedData& data);
+/// A checksum of the columns' and classes' names and of the examples of each part, by which a comparison that
+/// grows finds that a file has other contents. It depends on nothing but the data and how they are divided:
+/// not on batches or the order of a training.
+std::string contentsOf(const muster::LoadedData& data);
 
 }  // namespace comparing

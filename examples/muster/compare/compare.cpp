@@ -205,6 +205,7 @@ int compareRun(const Options& options, const std::string& file, const std::strin
   auto c = comparisonOf(options, file, grid, *network);
   c.paragraphs = paragraphsOf(base, data, grid, *network, heldOut);
   for (auto& warning : warningsOf(base, grid)) c.paragraphs.push_back(std::move(warning));
+  if (!data.testWarning.empty()) c.paragraphs.push_back(fmt::format("Warning: {}.", data.testWarning));
   for (const auto& one : c.paragraphs) fmt::print("{}", muster::wrappedText(one, program::kLineLength));
   fmt::print("{}", muster::wrappedText(c.tuningNote(), program::kLineLength));
   session.refresh(c);

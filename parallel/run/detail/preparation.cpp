@@ -18,6 +18,7 @@
 #include "muster/parallel/run/detail/run_devices.h"
 #include "muster/parallel/run/detail/run_network.h"
 #include "muster/parallel/run/detail/run_settings.h"
+#include "muster/parallel/run/detail/saved_data.h"
 #include "muster/parallel/run/detail/watchers.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
@@ -38,6 +39,7 @@ PreparedRun prepareRun(RunFile run, const NodeOptions& nodes,
   p.data = loadData(p.run.data, p.run.training.placement, p.devices.devices,
                     static_cast<int>(p.run.training.workers), knownBy(p.run, p.resumed.file));
   p.run.data.type = p.data.type;
+  if (!p.resumed.file.empty()) requireSameData(p.resumed.file, p.data);
   require(p.run.listeners.report.empty() || p.data.test || p.data.validation,
           "listeners.report: needs data to test with, or data.validationExamples");
   p.network = makeNetwork(p.run, p.data);
@@ -47,6 +49,7 @@ PreparedRun prepareRun(RunFile run, const NodeOptions& nodes,
     p.resumed.batches = batchesTrained(*p.network);
   }
   checkMonitors(p.run, p.data, *p.network);
+  p.warnings = dataWarnings(p);
   return p;
 }
 

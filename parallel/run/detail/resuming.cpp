@@ -18,12 +18,10 @@
 #include "muster/core/listeners/checkpoint_lock.h"
 #include "muster/core/nn/training_state.h"
 #include "muster/parallel/run/detail/run_settings.h"
-#include "muster/parallel/run/detail/saved_run.h"
+#include "muster/parallel/run/detail/saved_data.h"
 
 namespace muster::detail {
 namespace {
-
-const std::string kRunNote = "muster.run";
 
 /// The run with the defaults that its strategy's options would have with so many workers.
 RunFile withWorkers(RunFile run, std::int64_t workers) {
@@ -62,18 +60,6 @@ std::string allowedChanges(const std::filesystem::path& file, const Settings& sa
     throw FileError(
         file, fmt::format("cannot be resumed by this run: it was trained with {}", fmt::join(refused, ", ")));
   return fmt::format("{}", fmt::join(allowed, ", "));
-}
-
-/// The run that a model file has; nothing if muster train did not save it. @throws FileError.
-std::optional<RunFile> runIn(const std::filesystem::path& path) {
-  const ModelNotes notes = readModelNotes(path);
-  const auto run = notes.find(kRunNote);
-  if (run == notes.end()) return {};
-  try {
-    return savedRun(run->second);
-  } catch (const InvalidArgument& error) {
-    throw FileError(path, fmt::format("has a run that cannot be read: {}", error.what()));
-  }
 }
 
 constexpr std::string_view kBaseName = "checkpoint";
@@ -116,15 +102,6 @@ std::filesystem::path fileToResume(const RunFile& run, int nodes) {
 }
 
 }  // namespace
-
-ModelNotes notesOf(const RunFile& run) {
-  return {{kRunNote, run.toJson()}};
-}
-
-void chooseData(RunFile& run, const std::filesystem::path& model) {
-  if (run.data.type != kMnistOrGenerated) return;
-  if (const auto saved = runIn(model)) run.data.type = saved->data.type;
-}
 
 std::int64_t batchesTrained(Network& network) {
   const auto position = namingResumedFile(network, [&] { return positionIn(network.trainingState()); });

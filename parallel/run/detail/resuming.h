@@ -4,18 +4,10 @@
 #include <filesystem>
 #include <string>
 
-#include "muster/core/io/model_file.h"
 #include "muster/core/nn/network.h"
 #include "muster/parallel/run/prepared_run.h"
 
 namespace muster::detail {
-
-/// The run as notes of each model file that `muster train` writes.
-ModelNotes notesOf(const RunFile& run);
-
-/// Chooses which data `mnistOrGenerated` is: those that a model was trained with, as its file says. Does
-/// nothing for other data or another file.
-void chooseData(RunFile& run, const std::filesystem::path& model);
 
 /// The file to which `training.resume` refers: itself, or the newest intact checkpoint of a directory.
 /// Also chooses the run's data by it, as `chooseData`.

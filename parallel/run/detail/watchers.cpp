@@ -17,7 +17,7 @@
 #include "muster/core/listeners/score_listener.h"
 #include "muster/core/listeners/watch_listener.h"
 #include "muster/parallel/run/detail/monitors.h"
-#include "muster/parallel/run/detail/resuming.h"
+#include "muster/parallel/run/detail/saved_data.h"
 #include "muster/parallel/run/report.h"
 
 namespace muster::detail {
@@ -82,7 +82,7 @@ std::shared_ptr<Listener> checkpointsOf(const RunFile& run, LoadedData& data, co
                            .acceptBest = acceptBest,
                            .resumed = isSameFile(run.training.resume, c.directory),
                            .exclusive = run.training.nodes != "elastic",
-                           .notes = notesOf(run)};
+                           .notes = notesOf(run, data)};
   if (c.best) policy.best = monitoredOf(*c.best, data, "listeners.checkpoints.best");
   return std::make_shared<CheckpointListener>(std::move(policy));
 }
@@ -101,7 +101,7 @@ std::shared_ptr<EarlyStopping> stoppingOf(const RunFile& run, LoadedData& data, 
                                                               .restoreBest = e.restoreBest,
                                                               .bestFile = e.bestFile,
                                                               .acceptBest = acceptBest,
-                                                              .notes = notesOf(run),
+                                                              .notes = notesOf(run, data),
                                                               .sink = sink});
 }
 

@@ -87,6 +87,29 @@ TEST_CASE("seeds and arms join a comparison, and what is left open is the file's
   CHECK(again.grid().common == gridOf({}, {}).common);
 }
 
+TEST_CASE("other contents of the data are refused; the checksum of an earlier version is not compared") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "results.jsonl";
+  auto grid = gridOf({kOne}, {1, 2});
+  grid.contents = "0123456789abcdef";
+  ResultsFile file(path);
+  file.join(grid);
+  file.add(runOf("1", 1));
+  auto other = grid;
+  other.contents = "0";
+  CHECK(thrown<FileError>([&] { ResultsFile(path).join(other); }) ==
+        path.string() +
+            ": holds a comparison of another run: the data's contents 0123456789abcdef (now 0); give another "
+            "file");
+  auto text = readFile(path);
+  const std::string now = "\"dataChecksum\": \"0123456789abcdef\"";
+  REQUIRE(text.find(now) != text.npos);
+  writeFile(path, text.replace(text.find(now), now.size(), "\"contents\": \"89abcdef\""));
+  ResultsFile earlier(path);
+  earlier.join(other);
+  CHECK(earlier.grid().contents == "0");
+}
+
 TEST_CASE("another run file, other data or another arm of the same name are refused with the difference") {
   const TemporaryDirectory directory;
   const auto path = written(directory);

@@ -1,11 +1,15 @@
 // Data described as in a run file: read, checked, and loaded as iterators.
 #include "muster/datasets/source/data_source.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <numeric>
 
 #include "muster/datasets/gaussian_mixtures.h"
 #include "muster/datasets/source/load_data.h"
+#include "muster/datasets/source/named_images.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
@@ -160,6 +164,121 @@ TEST_CASE(
   // 36 * 0.35 / 64 = 0.2.
   CHECK(std::abs(mean - 127.5) < 1);
   CHECK(std::abs(std::sqrt(squares / count - mean * mean) - 38.14) < 1);
+}
+
+/// A table of different rows: a letter and a number, and the class a or b by turns.
+std::string rowsFrom(int first, int end) {
+  std::string rows;
+  for (int i = first; i < end; ++i)
+    rows += fmt::format("{},{},{}\n", 7 * i % 1009, i, i % 2 == 0 ? "a" : "b");
+  return rows;
+}
+
+const std::string kHeader = "x,y,kind\n";
+
+/// Files in a directory of their own, loaded as tables.
+struct Tables {
+  test::TemporaryDirectory directory;
+
+  std::string write(const std::string& name, const std::string& text) const {
+    test::writeFile(directory / name, text);
+    return (directory / name).string();
+  }
+  LoadedData load(const std::string& text, DataSource source = {}) const {
+    source.type = "csv";
+    source.train = write("rows.csv", text);
+    return loadData(source);
+  }
+};
+
+TEST_CASE("the contents of data change with each example, their order and parts, and with nothing else") {
+  const Tables tables;
+  const std::string all = kHeader + rowsFrom(0, 12'000);
+  const DataContents known = tables.load(all, {.validationExamples = 20}).contents;
+  CHECK(known.training.examples == 12'000);
+  CHECK(known.test == ExampleContents{});
+  CHECK(DataContents::parse(known.toJson()).training == known.training);
+
+  CHECK(
+      tables.load(all, {.validationExamples = 20, .splitSeed = 123, .batch = 7, .dropLast = true, .seed = 9})
+          .contents.training == known.training);
+  const auto tested = tables.write("test.csv", kHeader + rowsFrom(0, 5));
+  const DataContents with = tables.load(all, {.test = tested, .validationExamples = 20}).contents;
+  CHECK(with.training == known.training);
+  CHECK(with.test.examples == 5);
+  const auto split = tables.load(all, {.validationExamples = 20, .seed = 9}).contents.training;
+  CHECK(split.ordered != known.training.ordered);  // other rows are held out
+  CHECK(split.unordered == known.training.unordered);
+
+  auto edited = all;
+  edited.replace(edited.rfind(",a\n"), 2, ",b");  // row 11,998
+  const auto label = tables.load(edited, {.validationExamples = 20}).contents.training;
+  CHECK(label.examples == 12'000);
+  CHECK(label.unordered != known.training.unordered);
+  const auto moved = tables.load(kHeader + rowsFrom(6000, 12'000) + rowsFrom(0, 6000)).contents.training;
+  const auto whole = tables.load(all).contents.training;
+  CHECK(moved.unordered == whole.unordered);
+  CHECK(moved.ordered != whole.ordered);
+  CHECK(tables.load(all + "1,1,a\n").contents.training.examples == 12'001);
+}
+
+TEST_CASE("examples have the numbers that they have in their file") {
+  const Tables tables;
+  std::string rows = kHeader + "1,2,\n" + rowsFrom(0, 30);  // the first row has no label
+  const auto data = tables.load(
+      rows, {.test = tables.write("test.csv", kHeader + "1,1,a\n1,2,\n1,3,b\n"), .validationExamples = 6});
+  CHECK(data.rows.train.size() == 24);
+  CHECK(data.rows.validation.size() == 6);
+  CHECK(data.rows.test == std::vector<std::int64_t>{0, 2});
+  std::vector<std::int64_t> held = data.rows.train;
+  held.insert(held.end(), data.rows.validation.begin(), data.rows.validation.end());
+  std::ranges::sort(held);
+  std::vector<std::int64_t> labelled(30);
+  std::iota(labelled.begin(), labelled.end(), 1);
+  CHECK(held == labelled);
+  Batch batch;
+  data.validation->reset(0);
+  REQUIRE(data.validation->next(batch));
+  const auto labels = batch.labels.front().gathered();
+  for (std::size_t i = 0; i < 6; ++i)  // row r is number r - 1, of class a if that is even
+    CHECK(labels.span<std::int64_t>()[i] == (data.rows.validation[i] - 1) % 2);
+
+  const DataSource drawn{
+      .type = "mixtures", .trainExamples = 40, .testExamples = 10, .validationExamples = 8};
+  const auto images = loadData(drawn);
+  const auto set = gaussianMixtures(kDrawingSeed, true, 40);
+  images.validation->reset(0);
+  REQUIRE(images.validation->next(batch));
+  REQUIRE(images.rows.validation.size() == 8);
+  for (std::size_t i = 0; i < 8; ++i)
+    CHECK(batch.labels.front().value.span<std::int64_t>()[i] == set->label(images.rows.validation[i]));
+  CHECK(images.rows.test.size() == 10);
+}
+
+TEST_CASE("test examples that are training examples are named, but not those that chance makes") {
+  const Tables tables;
+  const auto warning = [&](const std::string& train, const std::string& test) {
+    return tables.load(kHeader + train, {.test = tables.write("test.csv", kHeader + test)}).testWarning;
+  };
+  const auto files = fmt::format("(data.test {}, data.train {})", (tables.directory / "test.csv").string(),
+                                 (tables.directory / "rows.csv").string());
+  const auto rows = rowsFrom(0, 100);
+  CHECK(warning(rows, rowsFrom(100, 150)).empty());
+  CHECK(warning(rows, rowsFrom(99, 150)).empty());
+  CHECK(warning(rows, rowsFrom(60, 110)) ==
+        "40 of 50 test rows are also training rows " + files + ", so the scores say too little of new rows");
+  const std::string same =
+      "the test rows are the training rows " + files + ", so the scores on them say nothing of new rows";
+  CHECK(warning(rows, rows) == same);
+  CHECK(warning(rows, rowsFrom(50, 100) + rowsFrom(0, 50)) == same);
+  std::string few, more;  // of four different rows
+  for (int i = 0; i < 80; ++i)
+    (i < 60 ? few : more) += fmt::format("{},{},{}\n", i % 2, i % 3 % 2, i % 2 ? "a" : "b");
+  CHECK(warning(few, more).empty());
+
+  DataSource source{.type = "csv", .train = (tables.directory / "rows.csv").string()};
+  source.test = source.train;
+  CHECK_CONTAINS(loadData(source).testWarning, "the test rows are the training rows");
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "muster/datasets/image_set_iterator.h"
 #include "muster/datasets/source/named_images.h"
 #include "muster/parallel/run/detail/preparation.h"
-#include "muster/parallel/run/detail/resuming.h"
+#include "muster/parallel/run/detail/saved_data.h"
 #include "muster/parallel/run/results.h"
 #include "muster/parallel/run/run_plan.h"
 #include "tests/support/state_bits.h"
@@ -196,17 +196,27 @@ TEST_CASE(
   least = 1;
   const std::string refusal = "listeners.reduceOnPlateau.minImprovement must be below 1";
   CHECK(thrown<InvalidArgument>([&] { prepareRun(prepared.run); }).starts_with(refusal));
-  saveModel(*prepared.network, model, detail::notesOf(prepared.run));
+  saveModel(*prepared.network, model, detail::notesOf(prepared.run, prepared.data));
   sets.emplace_back("listeners.reduceOnPlateau.minImprovement=1");
   CHECK(thrown<InvalidArgument>([&] { runIn(directory, sets); }).starts_with(refusal));
   sets.push_back("training.resume=" + model);
   CHECK(prepareRun(runIn(directory, sets)).resumed.file == model);
 
   least = -1;
-  saveModel(*prepared.network, model, detail::notesOf(prepared.run));
+  saveModel(*prepared.network, model, detail::notesOf(prepared.run, prepared.data));
   CHECK(thrown<FileError>([&] {
           prepareRun(runIn(directory, sets));
         }).starts_with(model + ": has a run that cannot be read: listeners.reduceOnPlateau.minImprovement"));
+}
+
+TEST_CASE("a file without checksums of its data, as an earlier version has saved it, is resumed") {
+  const test::TemporaryDirectory directory;
+  const std::string model = (directory / "old.safetensors").string();
+  const auto prepared = prepareRun(runIn(directory));
+  auto notes = detail::notesOf(prepared.run, prepared.data);
+  REQUIRE(notes.erase("muster.data") == 1);
+  saveModel(*prepared.network, model, notes);
+  CHECK(prepareRun(runIn(directory, {"training.resume=" + model})).resumed.file == model);
 }
 
 }  // namespace

@@ -1,0 +1,36 @@
+#include "muster/datasets/source/data_contents.h"
+
+#include "muster/core/io/json_fields.h"
+
+namespace muster {
+namespace {
+
+void visit(Fields& f, ExampleContents& contents) {
+  f.field("examples", contents.examples);
+  f.field("ordered", contents.ordered);
+  f.field("unordered", contents.unordered);
+}
+
+void visit(auto& json, DataContents& contents) {
+  json.group("training", [&](Fields& in) { visit(in, contents.training); });
+  json.group("test", [&](Fields& in) { visit(in, contents.test); });
+}
+
+}  // namespace
+
+std::string DataContents::toJson() const {
+  DataContents copy = *this;  // visits need mutable references
+  JsonWriter json;
+  visit(json, copy);
+  return json.line();
+}
+
+DataContents DataContents::parse(std::string_view text) {
+  JsonReader json(text);
+  DataContents contents;
+  visit(json, contents);
+  json.finish();
+  return contents;
+}
+
+}  // namespace muster
