@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "muster/core/base/text_table.h"
 
@@ -32,23 +33,34 @@ std::string csvRow(const Predictions& predictions, std::int64_t row) {
   return text;
 }
 
-std::string predictionsCsv(TableModel& model, const Table& table, const std::vector<std::string>& keep) {
-  std::vector<std::size_t> kept;
+KeptColumns::KeptColumns(Table table, const std::vector<std::string>& keep) : table_(std::move(table)) {
   for (const auto& names : keep) {
-    if (std::ranges::find(table.names(), names) != table.names().end()) {  // its name may have commas
-      kept.push_back(table.labelColumn(names));
+    if (std::ranges::find(table_.names(), names) != table_.names().end()) {  // its name may have commas
+      columns_.push_back(table_.labelColumn(names));
       continue;
     }
-    for (const auto& name : csvFields(names)) kept.push_back(table.labelColumn(name));
+    for (const auto& name : csvFields(names)) columns_.push_back(table_.labelColumn(name));
   }
-  const auto predictions = model.predict(table);
+}
+
+std::string KeptColumns::header() const {
   std::string text;
-  for (const auto column : kept) text += fmt::format("{},", csvField(table.names()[column]));
-  text += fmt::format("{}\n", csvHeader(predictions));
-  for (std::int64_t row = 0; row < table.rows(); ++row) {
-    for (const auto column : kept) text += fmt::format("{},", csvField(table.cell(row, column)));
-    text += fmt::format("{}\n", csvRow(predictions, row));
-  }
+  for (const auto column : columns_) text += csvField(table_.names()[column]) + ",";
+  return text;
+}
+
+std::string KeptColumns::row(std::int64_t row) const {
+  std::string text;
+  for (const auto column : columns_) text += csvField(table_.cell(row, column)) + ",";
+  return text;
+}
+
+std::string predictionsCsv(TableModel& model, const Table& table, const std::vector<std::string>& keep) {
+  const KeptColumns kept(table, keep);
+  const auto predictions = model.predict(table);
+  auto text = fmt::format("{}{}\n", kept.header(), csvHeader(predictions));
+  for (std::int64_t row = 0; row < table.rows(); ++row)
+    text += fmt::format("{}{}\n", kept.row(row), csvRow(predictions, row));
   return text;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,9 +19,25 @@ std::string csvHeader(const Predictions& predictions);
 /// The prediction of a row, from 0, with commas between its values.
 std::string csvRow(const Predictions& predictions, std::int64_t row);
 
+/// Columns of a table that are repeated before its predictions.
+class KeptColumns {
+ public:
+  /// @param keep  columns by name, or lists of them as in CSV: "id" or "id,size".
+  /// @throws FileError for another name.
+  KeptColumns(Table table, const std::vector<std::string>& keep);
+
+  /// Their names, with a comma after each.
+  std::string header() const;
+  /// The cells of a row, from 0, with a comma after each.
+  std::string row(std::int64_t row) const;
+
+ private:
+  Table table_;
+  std::vector<std::size_t> columns_;
+};
+
 /// A line for each row of a new table, after a header: the columns that are kept, and the prediction.
-/// @param keep  columns of the table by name, or lists of them as in CSV: "id" or "id,size".
-/// @throws FileError as TableModel::predict, and for another name.
+/// @param keep  as for KeptColumns.  @throws FileError as TableModel::predict and KeptColumns.
 std::string predictionsCsv(TableModel& model, const Table& table, const std::vector<std::string>& keep = {});
 /// A line for each picture, after a header: its file, and the prediction.
 std::string predictionsCsv(const PicturePredictions& predictions);

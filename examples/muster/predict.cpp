@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "examples/muster/commands.h"
 #include "examples/muster/options.h"
@@ -67,12 +68,27 @@ std::string labelText(const InputDescription& described, const Tensor& labels, b
   return fmt::format("{}", fmt::join(numbers, ","));
 }
 
-/// A row for each example of a run's data: number, label and prediction.
-std::string predictionsOf(const Trained& trained, DataSetIterator& data) {
+/// The columns to keep of the table that `--on` names; nothing if there are none.
+/// @throws InvalidArgument if the data are no table.
+std::optional<KeptColumns> keptOf(const DataSource& data, const Options& options) {
+  if (options.keep.empty()) return {};
+  require(data.type == "csv", "--keep is for a table, and the data are of type {}", data.type);
+  const bool own = options.on == "test" && !data.test.empty();
+  return KeptColumns(readTable(own ? data.test : data.train, data.tableFormat()), options.keep);
+}
+
+/// A row for each example of a run's data: its number in their file, label and prediction.
+std::string predictionsOf(const Trained& trained, const Options& options) {
+  DataSetIterator& data = trained.on(options.on);
+  const auto& rows = trained.data.rows;
+  const auto& numbers = options.on == "test"         ? rows.test
+                        : options.on == "validation" ? rows.validation
+                                                     : rows.train;
+  const auto kept = keptOf(trained.run.data, options);
   std::string text;
   Batch batch, read;
   Tensor outputs;
-  std::int64_t example = 0;
+  auto number = numbers.begin();
   data.reset(0);
   while (data.next(read)) {
     read.gatherInto(batch);
@@ -82,11 +98,12 @@ std::string predictionsOf(const Trained& trained, DataSetIterator& data) {
     const auto predictions = namedOutputs(described, outputs, trained.network->task());
     const Tensor& labels = batch.labels.front().value;
     if (text.empty())
-      text = fmt::format("example,{},{}\n", labelHeader(labels, predictions), csvHeader(predictions));
-    for (std::int64_t i = 0; i < batch.examples(); ++i, ++example)
+      text = fmt::format("{}example,{},{}\n", kept ? kept->header() : "", labelHeader(labels, predictions),
+                         csvHeader(predictions));
+    for (std::int64_t i = 0; i < batch.examples(); ++i, ++number)
       text +=
-          fmt::format("{},{},{}\n", example, labelText(described, labels, !predictions.classes.empty(), i),
-                      csvRow(predictions, i));
+          fmt::format("{}{},{},{}\n", kept ? kept->row(*number) : "", *number,
+                      labelText(described, labels, !predictions.classes.empty(), i), csvRow(predictions, i));
   }
   return text;
 }
@@ -142,17 +159,17 @@ int predict(const Call& call) {
   CommandLine line(
       "Writes a trained network's predictions as CSV: the most probable class, its probability and those of\n"
       "all classes, or the predicted numbers. A model file alone predicts the rows of a new table, whose\n"
-      "columns are found by their names; a run file predicts its own data, beside their labels.\n\n"
+      "columns are found by their names; a run file predicts its own data, beside their labels and their\n"
+      "numbers in their file, from 0 (of a table without its header).\n\n"
       "  muster predict model.safetensors new.csv --keep id --out predictions.csv\n"
       "  muster predict model.safetensors photographs --out predictions.csv     pictures, if it learned "
       "pictures\n"
       "A picture of a folder that cannot be read is named, has no row, and makes the exit status 1.\n"
       "  muster predict run.json --out predictions.csv\n");
   describeTrained(line, options);
-  line.list(
-      "keep", options.keep, "NAME",
-      "a column of the new table to repeat in the output, or several: --keep id,'\"name, first\"'. May be "
-      "given several times");
+  line.list("keep", options.keep, "NAME",
+            "a column of the table to repeat in the output, or several: --keep id,'\"name, first\"'. May be "
+            "given several times");
   line.add("out", options.out, "FILE", "the file to write; -: standard output, the default");
   if (!readOptions(line, call)) return 0;
   Predicted predicted;
@@ -160,9 +177,8 @@ int predict(const Call& call) {
     line.refuse({"set", "model", "on"}, "is for a run file, and this is a model file");
     predicted = byModel(call, options);
   } else {
-    line.refuse({"keep"}, "is for a new table, with a model file");
     const auto trained = sayErrors(asSets, [&] { return Trained(call, options); });
-    predicted.text = predictionsOf(trained, trained.on(options.on));
+    predicted.text = predictionsOf(trained, options);
   }
   if (options.out.empty())
     printResult(printableLines(predicted.text));

@@ -473,4 +473,42 @@ TEST_CASE("a training that begins with a model that knows some of the rows held 
   CHECK_FALSE(contains(warnings({"--seed", "9"}), "held out now"));
 }
 
+TEST_CASE("predictions of held-out rows have the numbers of the rows, and columns of theirs") {
+  const Tables muster;
+  auto rows = animals();
+  rows.insert(rows.find("1,red"), "0,red,1,2012-01-01,\n");  // without a label: row 0 is left out
+  muster.write("rows.csv", rows);
+  test::succeeded(muster.trained({"rows.csv", "--label", "kind"}, {"--epochs", "1"}));
+  const auto table = linesOf(rows);
+  for (const std::string on : {"validation", "train"}) {
+    const auto out = test::succeeded(muster.run(
+        {"predict", "run.json", "--on", on, "--keep", "id", "--keep", "kind", "--set", "data.batch=10"}));
+    const auto lines = linesOf(out.out);
+    REQUIRE(lines.size() == (on == "train" ? 129 : 23));
+    CHECK(lines[0] == "id,kind,example,label,prediction,probability,probability of cat,probability of dog");
+    for (std::size_t i = 1; i < lines.size(); ++i) {
+      std::istringstream cells(lines[i]);
+      std::string id, kind, number, label;
+      for (auto* cell : {&id, &kind, &number, &label}) std::getline(cells, *cell, ',');
+      CHECK(kind == label);
+      CHECK(table.at(std::stoul(number) + 1).starts_with(id + ","));
+    }
+  }
+  const auto problem =
+      test::errorOf(muster.run({"predict", "run.json", "--on", "validation", "--keep", "nmae"}), 1);
+  CHECK_MESSAGE(contains(problem, "nmae"), problem);
+  muster.write("digits.json", muster.run({"example"}).out);
+  const std::vector<std::string> few{"digits.json", "--set", "data.type=generated", "--set",
+                                     "data.testExamples=9"};
+  auto train = few, predict = few;
+  train.insert(train.begin(), "train");
+  train.insert(train.end(),
+               {"--train-examples", "40", "--epochs", "1", "--device", "cpu", "--pin-threads", "false"});
+  REQUIRE(muster.run(train).exit == 0);
+  predict.insert(predict.begin(), "predict");
+  predict.insert(predict.end(), {"--keep", "id"});
+  CHECK(contains(test::errorOf(muster.run(predict)),
+                 "--keep is for a table, and the data are of type generated"));
+}
+
 }  // namespace muster
