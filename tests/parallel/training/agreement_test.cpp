@@ -6,6 +6,8 @@
 #include "muster/core/listeners/evaluation_listener.h"
 #include "muster/parallel/strategies/averaging.h"
 #include "tests/parallel/nodes/on_links.h"
+#include "tests/support/one_block_model.h"
+#include "tests/support/texts.h"
 #include "tests/support/toy_data.h"
 #include "tests/support/toy_model.h"
 
@@ -20,16 +22,35 @@ struct Named final : NodeListener {
   const std::string name;
 };
 
+/// A model whose description and layers the test chooses.
+struct Described final : OneBlockModel {
+  /// @param layer  its name. @param more  size of a block without layers.
+  explicit Described(std::string configuration, const std::string& layer = "w", std::int64_t more = 1)
+      : text(std::move(configuration)) {
+    const auto table = std::make_shared<SegmentTable>(), other = std::make_shared<SegmentTable>();
+    table->add({.name = layer, .shape = {1}});
+    other->add({.name = "more", .shape = {more}});
+    for (StateBlock& block : blocks_) block.segments = table;
+    blocks_.push_back(StateBlock::zeros("more", BlockKind::Statistics, MergeRule::Average, other));
+    blocks_.back().segments = nullptr;
+  }
+  std::string configurationText() const override { return text; }
+
+  const std::string text;
+};
+
 /// What one node has; tests change it.
 struct Node {
   explicit Node(const ToyOptions& toy = {}) : model(toy) {}
+  explicit Node(Model& own) : compared(own) {}
   ToyModel model;
+  Model& compared = model;
   ToyIterator data = ToyIterator::ofValues({1, 2, 3});
   AnyStrategy strategy = Averaging{.frequency = 4};
   Listeners listeners;
   Batch first;
 
-  Agreement agreement{.model = model,
+  Agreement agreement{.model = compared,
                       .data = data,
                       .strategy = strategy,
                       .listeners = listeners,
@@ -37,6 +58,13 @@ struct Node {
                       .epochs = 5,
                       .version = "1.2.3"};
 };
+
+/// What two nodes say whose models differ.
+std::string difference(Described first, Described second) {
+  return onLinks(2, [&](NodeLink& link) {
+    requireAgreement(link, Node(link.node() == 0 ? first : second).agreement);
+  })[0];
+}
 
 /// Compares two nodes, of which the test changes the second. @return what both throw, which must be the same.
 /// @param toy  the second node's model.
@@ -75,6 +103,9 @@ TEST_CASE("the version is compared first, then where nodes begin, then the rest"
         "of epoch 1 (iteration 0) with a new model, and node 1 (virtual1) begins at batch 8 of epoch 1 "
         "(iteration 0) with a model that it has trained; load the same checkpoint on all nodes, or begin a "
         "new training on all");
+  CHECK(difference([](Node& node) {
+          node.model.setCounters(0, 1);
+        }).starts_with("where the training begins, "));
   CHECK(difference([](Node& node) { node.agreement.workers = 3; }) ==
         "workers on each node, which must be the same on all nodes; on this node: \"2\"");
   CHECK(difference([](Node& node) { node.agreement.epochs = 6; }) ==
@@ -92,6 +123,34 @@ TEST_CASE("parameters are compared by value, with the files that the nodes have 
         "the parameters or the state of the model, which must be the same on all nodes: node 0 (virtual0) "
         "loaded no file, and node 1 (virtual1) loaded its model from run/model.safetensors; load the same "
         "file on all nodes, or initialise the model with the same seed");
+}
+
+TEST_CASE("models are compared by their descriptions and the names and sizes of their layers") {
+  CHECK(difference(Described("a"), Described("a")) == "");
+  const auto ends = [](const std::string& problem, const std::string& item) {
+    return problem.ends_with(" differ in " + item);
+  };
+  CHECK(ends(difference(Described("a"), Described("b")),
+             "the configuration of the model, which must be the same on all nodes; on this node: \"a\""));
+  CHECK(ends(difference(Described("a\n  b"), Described("a\n  c")),  // too long to be shown
+             "the configuration of the model, which must be the same on all nodes"));
+  CHECK(ends(difference(Described("a", "v"), Described("a", "w")),
+             "the layers of the model, which must be the same on all nodes"));
+  CHECK(ends(difference(Described("a", "w", 1), Described("a", "w", 100)),
+             "the layers of the model, which must be the same on all nodes"));
+}
+
+TEST_CASE("of several nodes the one that differs is named; of a long file name the end is told") {
+  const std::string file = "/" + std::string(2000, 'x') + "/model.safetensors";
+  for (const std::string& problem : onLinks(3, [&](NodeLink& link) {
+         Node node;
+         if (link.node() == 1) node.model.setParameters({1});
+         if (link.node() == 1) node.model.setLoadedFrom(file);
+         requireAgreement(link, node.agreement);
+       })) {
+    CHECK_CONTAINS(problem, "node 0 (virtual0) and node 1 (virtual1) differ in the parameters");
+    CHECK_CONTAINS(problem, "x/model.safetensors; load the same file");
+  }
 }
 
 TEST_CASE("layers are compared by their shapes, also if padding makes blocks of equal size") {
@@ -183,17 +242,40 @@ TEST_CASE("listeners of all nodes and the first batch are compared, others are n
         }) == "the first batch, which must be the same on all nodes");
 }
 
+TEST_CASE("first batches are compared by names, features and labels") {
+  struct Row {
+    const char* name;
+    float feature, label;
+  };
+  const Row same{"x", 1, 2};
+  const auto agree = [&](const Row& second) {
+    return onLinks(2, [&](NodeLink& link) {
+      const Row& row = link.node() == 0 ? same : second;
+      Node node;
+      Batch::ensure(node.first.features, row.name, {1, 1}).data<float>()[0] = row.feature;
+      Batch::ensure(node.first.labels, "y", {1, 1}).data<float>()[0] = row.label;
+      node.agreement.first = &node.first;
+      requireAgreement(link, node.agreement);
+    })[0];
+  };
+  CHECK(agree(same) == "");
+  for (const Row& row : {Row{"z", 1, 2}, Row{"x", 3, 2}, Row{"x", 1, 3}})
+    CHECK_CONTAINS(agree(row), "differ in the first batch");
+}
+
 TEST_CASE("as text an agreement has a line for each item that lasts") {
   Node node;
-  node.listeners.push_back(std::make_shared<Named>("early stopping"));
+  for (const char* const name : {"early stopping", "plateau"})
+    node.listeners.push_back(std::make_shared<Named>(name));
   node.data.knownExamples = 3;
   const std::string text = inWords(node.agreement);
   CHECK(text.starts_with("the version of muster: 1.2.3\nworkers on each node: 2\n"));
   for (const char* const line :
        {"threads of each worker: 1", "the kind of devices: CPUs", "epochs to train: 5",
         "the examples of the data set: 3", "the examples of a batch: not known",
-        "the listeners that are called on all nodes: early stopping"})
+        "the listeners that are called on all nodes: early stopping, plateau", "the math mode: fp32"})
     CHECK_MESSAGE(hasLine(text, line), line);
+  CHECK_CONTAINS(text, "\nthe layers of the model: ");  // their hash
   CHECK(text.find("averaging every 4 iterations") != std::string::npos);
   // What changes in the training is left out.
   CHECK(text.find("where the training begins") == std::string::npos);
@@ -201,4 +283,16 @@ TEST_CASE("as text an agreement has a line for each item that lasts") {
   node.model.setParameters({1});
   node.model.setCounters(5, 1);
   CHECK(inWords(node.agreement) == before);
+}
+
+TEST_CASE("as text an item of several lines is named in each; on GPUs the devices may choose the mode") {
+  Described model("{\n  layers\n}");
+  Node node(model);
+  node.agreement.onGpus = true;
+  const std::string text = inWords(node.agreement);
+  CHECK_CONTAINS(text,
+                 "the configuration of the model: {\nthe configuration of the model: layers\nthe "
+                 "configuration of the model: }\n");
+  CHECK(hasLine(text, "the kind of devices: GPUs"));
+  CHECK(hasLine(text, "the math mode: the GPUs' default"));
 }
