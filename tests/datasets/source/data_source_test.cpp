@@ -7,7 +7,10 @@
 #include <array>
 #include <numeric>
 
+#include "muster/core/data/split.h"
+#include "muster/core/io/safetensors.h"
 #include "muster/datasets/gaussian_mixtures.h"
+#include "muster/datasets/image_set_iterator.h"
 #include "muster/datasets/source/load_data.h"
 #include "muster/datasets/source/named_images.h"
 #include "tests/support/temporary_directory.h"
@@ -253,6 +256,55 @@ TEST_CASE("examples have the numbers that they have in their file") {
   for (std::size_t i = 0; i < 8; ++i)
     CHECK(batch.labels.front().value.span<std::int64_t>()[i] == set->label(images.rows.validation[i]));
   CHECK(images.rows.test.size() == 10);
+}
+
+/// All features of an iterator, in its order.
+std::vector<float> featuresOf(DataSetIterator& data) {
+  std::vector<float> all;
+  Batch batch;
+  data.reset(0);
+  while (data.next(batch)) {
+    const auto features = batch.features.front().gathered();
+    const auto values = features.span<float>();
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+TEST_CASE("tensors and images are held out as splitAt divides them, first for the test") {
+  const test::TemporaryDirectory directory;
+  const LabelledTensors all{Tensor::empty({20}), Tensor::empty({20}, DType::Int64)};
+  for (std::int64_t i = 0; i < 20; ++i) {
+    all.features.data<float>()[i] = static_cast<float>(i);
+    all.labels.data<std::int64_t>()[i] = i % 3;
+  }
+  Safetensors file;
+  file.add("features", all.features);
+  file.add("labels", all.labels);
+  const auto path = directory / "rows.safetensors";
+  writeSafetensors(path, file);
+  const DataSource source{.type = "safetensors",
+                          .testExamples = 4,
+                          .train = path.string(),
+                          .validationExamples = 5,
+                          .splitSeed = 7};
+  const auto tensors = loadData(source);
+  const auto [rest, tested] = splitAt(all.features, all.labels, 16, 7);
+  const auto [trained, held] = splitAt(rest.features, rest.labels, 11, 7);
+  const auto compare = [](DataSetIterator& data, const Tensor& expected, std::span<const std::int64_t> rows) {
+    const auto features = featuresOf(data);
+    CHECK(std::ranges::equal(features, expected.span<float>()));
+    CHECK(std::ranges::equal(features, rows));  // number i is the feature i
+  };
+  compare(*tensors.test, tested.features, tensors.rows.test);
+  compare(*tensors.validation, held.features, tensors.rows.validation);
+  CHECK(tensors.rows.train.size() == 11);
+  CHECK(tensors.contents.training.examples == 20);
+
+  const DataSource drawn{.type = "mixtures", .trainExamples = 40, .validationExamples = 8, .splitSeed = 7};
+  const auto images = loadData(drawn);
+  ImageSetIterator expected(splitAt(gaussianMixtures(kDrawingSeed, true, 40), 32, 7).second, 8);
+  CHECK(featuresOf(*images.validation) == featuresOf(expected));
 }
 
 TEST_CASE("test examples that are training examples are named, but not those that chance makes") {

@@ -119,6 +119,17 @@ TEST_CASE("arms are trained on equal numbers of samples, compared and reported")
               .starts_with("{\"format\":\"muster-curves/1\",\"group\":\"averaging every=4\"}\n"));
 }
 
+TEST_CASE("a comparison that tests with training rows says so") {
+  const Directory directory;
+  const auto example = succeeded(muster::test::runProgram(
+      MUSTER_PROGRAM, {.directory = directory.path(), .arguments = {"example", "rows.csv"}}));
+  writeFile(directory / "rows.json", example.out);
+  const std::string warning = "Warning: the test rows are the training rows (data.test rows.csv,";
+  const auto outcome = succeeded(directory.run({"rows.json", "--set", "data.test=rows.csv", "--set",
+                                                "training.epochs=1", "--arm", "averaging", "--seeds", "1"}));
+  CHECK(contains(outcome.out, warning));
+}
+
 TEST_CASE("a table without test data is divided, and each arm tuned on validation data alone") {
   const Directory directory;
   const auto example = succeeded(muster::test::runProgram(
