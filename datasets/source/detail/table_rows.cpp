@@ -46,9 +46,15 @@ TableOptions withoutOmitted(TableOptions options, const Table& table, const Inpu
   return options;
 }
 
-/// Refuses a table that means something else than a model's. What these rows do not show of a column, because
-/// all have one value, say, does not count.
-void requireSameColumns(const InputDescription& described, InputDescription known, const std::string& path) {
+/// Refuses a table that means something else than a model's. What these rows do not show of a column does not
+/// count, if all have one value, say, or too few for ranks.
+void requireSameColumns(InputDescription described, InputDescription known, const std::string& path) {
+  for (auto& column : described.columns) {
+    const auto same = std::ranges::find(known.columns, column.name, &ColumnDescription::name);
+    if (same != known.columns.end() && same->kind == column.kind && same->text == column.text &&
+        same->words == column.words)
+      column = *same;  // its features may be others
+  }
   std::erase_if(known.columns, [&](const ColumnDescription& column) {
     return std::ranges::find(described.omitted, column.name, &OmittedColumn::name) != described.omitted.end();
   });

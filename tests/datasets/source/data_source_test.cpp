@@ -125,6 +125,11 @@ TEST_CASE("columns that a model has left out are neither asked for nor compared"
   CHECK(load("id,size,age", later, known) == known);
   CHECK(load("size,age", without, known) == known);
   CHECK(load("size,age", without, known, {"id"}) == known);
+  const auto ranked = [](int i) { return fmt::format("{},{},{}", i, i == 0 ? "" : "0.5", i % 4); };
+  CHECK(load("id,age,size", ranked,
+             load("id,age,size", [](int i) { return fmt::format("{},{},{}", i, i * i, i % 3); }))
+            .columns.front()
+            .quantiles.size() == 12);
   CHECK_CONTAINS(thrown<FileError>([&] { load("size,age", without, {}, {"id"}); }), "has no column \"id\"");
   CHECK_CONTAINS(thrown<InvalidArgument>([&] { load("more,size,age", later, known); }),
                  "column 1 is more in ");
