@@ -58,7 +58,7 @@ void addTallies(Ledger& after, std::span<const Contribution> contributions, bool
   for (std::size_t w = 0; w < after.workers.size(); ++w) {
     Tally& worker = after.workers[w];
     const Contribution& c = contributions[w];
-    if (met) worker.untrained = c.untrained;
+    worker.untrained = c.untrained;
     if (isMerged(landing, w)) {
       worker.batches += c.batches;
       worker.examples += c.examples;

@@ -439,6 +439,7 @@ TEST_CASE("in a last round without batches only what is pending or in flight is 
     CHECK(transaction.ledger().flights.inFlight().empty() == !row.inFlight);
     transaction.decide(Contributions{{}}, {.stop = row.last}, {.pending = row.pending});
     CHECK(transaction.decision().round.merging == row.merging);
+    if (row.merging) CHECK(transaction.decision().after.flights.landed());
     CHECK_FALSE(transaction.decision().round.trained);
   }
 }
@@ -457,7 +458,8 @@ TEST_CASE("workers that arrive one at a time are merged when they land") {
   CHECK(transaction.ledger().workers[0].unmerged.batches == 0);
   CHECK(transaction.ledger().workers[1].unmerged.batches == 1);
   CHECK(transaction.ledger().inEpoch.batches == 2);
-  CHECK(next() == 3);  // merged or not
+  CHECK(transaction.ledger().inEpoch.scoreSum == 12);  // not yet what worker 1 has trained
+  CHECK(next() == 3);                                  // merged or not
   CHECK(position(transaction.ledger()).examples == 30);
   CHECK(landings(transaction.ledger()) == 1);
   CHECK(anyInFlight(transaction.ledger()));
@@ -487,6 +489,16 @@ TEST_CASE("workers that arrive one at a time are merged when they land") {
   CHECK(next() == 0);
   CHECK(iterations(0) == 2);
   CHECK(iterations(1) == 1);
+}
+
+TEST_CASE("an arrival of masked examples lands, without weight") {
+  auto transaction = begun(withArrivals(twoSpeeds()));
+  const Decision& decision =
+      round(transaction, {{.plainScoreSum = 3, .batches = 2, .iteration = 1}, trained(1, 1)});
+  CHECK(decision.round.merging);
+  CHECK(decision.weights == Weights{0, 0});
+  CHECK(transaction.ledger().flights.landed());
+  CHECK(landings(transaction.ledger()) == 1);
 }
 
 TEST_CASE("a landing that is dropped does not move the arrivals") {
@@ -533,6 +545,17 @@ TEST_CASE("after a stop the position has the order in which batches are dealt to
   }
 }
 
+TEST_CASE("after a stop the order of batches is that of the epoch, if iterations depend on it") {
+  // In epoch 1 worker 0 trains three batches and waits: 0 1 0 0 1 1.
+  const ArrivalPlan plan{.iterations = {1, 1},
+                         .iterationsFrom = [](const Departure& from) { return from.epoch == 0 ? 1 : 3; },
+                         .speeds = {3, 1},
+                         .staleness = 0};
+  auto transaction = begun(withArrivals(plan, ledgerAt({}, /*iteration=*/5, /*epoch=*/1, 2)));
+  round(transaction, {trained(3, 8), {}}, {.stop = true});
+  CHECK(place(transaction) == "1 2 3");
+}
+
 TEST_CASE("a landing while others train takes only those that have arrived") {
   auto transaction = begun(withArrivals(twoSpeeds()));
   transaction.ledger().workers[0].unmerged = trained(2, 1);
@@ -570,6 +593,7 @@ TEST_CASE("an impossible plan of arrivals is refused") {
 }
 
 TEST_CASE("a resumed run counts on from its checkpoint") {
+  CHECK(ledgerAt({.nextBatch = 2, .trainedLater = {4, 6}}, 0, 0, 1).inEpoch.batches == 4);
   Ledger saved{.roundsBefore = 7, .workers = std::vector<Tally>(2), .plan = {.iterations = 4}};
   saved.flights = FragmentFlights(2);
   saved.flights.resume(FragmentSet::of(0), Weights{1, 2, 3, 4, 5});
@@ -577,6 +601,7 @@ TEST_CASE("a resumed run counts on from its checkpoint") {
   resume(start, saved);
   auto transaction = begun(start);
   CHECK(transaction.ledger().plan.iterations == 4);
+  CHECK(transaction.ledger().epochIteration == 3);
   CHECK(progress(transaction.ledger(), 0.1).rounds == 7);
   CHECK(progress(transaction.ledger(), 0.1).score == 2);
   round(transaction, {trained(1, 4), trained(1, 4)}, {}, {});
@@ -613,6 +638,23 @@ TEST_CASE("a resumed run repeats landings and what was trained and not merged") 
   stopped = transaction;
   round(stopped, {{}, trained(2, 12)}, {.stop = true});
   CHECK(place(stopped) == "3 4");
+}
+
+TEST_CASE("the epoch after a resumed one repeats no landing") {
+  Ledger saved{.workers = std::vector<Tally>(2), .landingsBefore = 1};
+  saved.flights = FragmentFlights(2);
+  saved.flights.resume({}, Weights{0, 0, 0, 0, 0});
+  Ledger start = newLedger(2, {.nextBatch = 2});
+  resume(start, saved);
+  // Batches go to workers 0 1 0 0 0 1, and from the first landing on to 0 0 0 1.
+  auto transaction = begun(withArrivals({.iterations = {1, 1}, .speeds = {3, 1}}, start));
+  auto stopped = transaction;
+  round(stopped, {trained(1, 2), trained(1, 2)}, {.stop = true});
+  CHECK(place(stopped) == "3 5");
+  round(transaction, {ended(trained(1, 2)), ended(trained(1, 2))});
+  CHECK(transaction.ledger().epoch == 1);
+  round(transaction, {trained(1, 3), trained(1, 3)}, {.stop = true});
+  CHECK(place(transaction) == "2");
 }
 
 TEST_CASE("a ledger that is saved and read is the same") {
