@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "muster/core/base/plural.h"
 #include "muster/core/io/atomic_file.h"
@@ -93,6 +94,7 @@ std::string resultsText(const RunSession& session, const RunScores& scores, doub
   json.put("trainingExamples", data.train->examples().value_or(0));
   json.put("validationExamples", data.validation ? data.validation->examples().value_or(0) : 0);
   json.put("testExamples", data.test ? data.test->examples().value_or(0) : 0);
+  json.put("warnings", std::span<const std::string>(session.prepared().warnings));
   json.put("plan", std::string_view(session.wrapper().plan()));
   json.put("resumedFrom", session.prepared().resumed.file.string());
   json.put("interrupted", session.interrupted());

@@ -125,8 +125,8 @@ TEST_CASE("a table with words, gaps and dates is predicted by the model file alo
     return failed.err;
   };
   muster.write("kept.csv", "found,size,\"name, first\",id,colour\n2012-03-01,1,\"A, B\",7,red\n");
-  for (const auto& keep :
-       {std::vector<std::string>{"--keep", "id,\"name, first\""}, {"--keep", "id", "--keep", "name, first"}}) {
+  for (const auto& keep : {std::vector<std::string>{"--keep", "id,\"name, first\""},
+                           {"--keep", "id", "--keep", "name, first"}}) {
     std::vector<std::string> arguments{"predict", "rows.safetensors", "kept.csv"};
     arguments.insert(arguments.end(), keep.begin(), keep.end());
     CHECK(test::succeeded(muster.run(arguments))
@@ -202,7 +202,8 @@ TEST_CASE("a training that predicts held-out rows no better than a guess says so
 TEST_CASE("a rare class with a weight is not judged by the commonest class") {
   const Tables muster;
   std::string text = "a,kind\n";  // "yes" is one in ten, and in the half with a = 1
-  for (int i = 0; i < 400; ++i) text += fmt::format("{},{}\n", i % 10 < 5 ? 1 : 0, i % 10 == 0 ? "yes" : "no");
+  for (int i = 0; i < 400; ++i)
+    text += fmt::format("{},{}\n", i % 10 < 5 ? 1 : 0, i % 10 == 0 ? "yes" : "no");
   muster.write("rows.csv", text);
   const std::string warning = "better than by the commonest class no";
   const auto plain = test::succeeded(muster.trained({"rows.csv", "--label", "2"}, {"--set", "data.label=2"}));
@@ -221,9 +222,10 @@ TEST_CASE("a table whose columns are separated otherwise, or with one number to 
   CHECK(contains(muster.run({"example", "rows.csv", "--separator", ","}).err,
                  "this file seems to have \";\" between its columns"));
   muster.write("rows.csv", "a,b\n1,2\n5,2\n7,2\n");
-  CHECK(contains(muster.run({"example", "rows.csv", "--regression"}).err,
-                 "column b is to be predicted, and every row to train with has \"2\"; a regression needs different "
-                 "numbers, and --label NAME names another column"));
+  CHECK(contains(
+      muster.run({"example", "rows.csv", "--regression"}).err,
+      "column b is to be predicted, and every row to train with has \"2\"; a regression needs different "
+      "numbers, and --label NAME names another column"));
 }
 
 TEST_CASE("classes that were renamed, or columns, are refused by name") {
@@ -433,12 +435,14 @@ TEST_CASE("a test with rows of the training is named by plan, train, the report 
   const std::string warning =
       "the test rows are the training rows (data.test copy.csv, data.train rows.csv), so the scores on them "
       "say nothing of new rows";
-  std::vector<std::string> tested{"--epochs", "1", "--set", "data.test=copy.csv"};
+  std::vector<std::string> tested{"--epochs", "1", "--set", "data.test=copy.csv", "--json", "result.json"};
 #ifdef MUSTER_WITH_PAGE
   tested.insert(tested.end(), {"--report", "report"});
 #endif
   const auto trained = test::succeeded(muster.trained({"rows.csv", "--label", "kind"}, tested));
   CHECK(contains(trained.err, "warning: " + warning));
+  const auto result = parseJson(muster.read("result.json"));
+  CHECK(std::string(result.at("warnings").at(0).as_string()) == warning);
 #ifdef MUSTER_WITH_PAGE
   CHECK(contains(muster.read("report/report.html"), warning));
   CHECK(contains(muster.read("report/confusion.txt"), "\n" + warning + "\n"));
