@@ -91,9 +91,9 @@ TEST_CASE("masks are joined with the features, and an output stays when the next
   const Tensor last = joined.output(2, 3);
   CHECK(valuesOf(joined.output(0, 2)) == Values{5, 6});
   CHECK(valuesOf(last) == Values{7});
-  joined.join(std::vector<JoinedBatch::Part>{{&masked, 0, 3}, {&masked, 0, 1}});
+  joined.join(std::vector<JoinedBatch::Part>{{&masked, 1, 3}, {&masked, 0, 1}});
   joined.compute(model);
-  CHECK(valuesOf(joined.output(2, 4)) == Values{7, 5});
+  CHECK(valuesOf(joined.output(0, 3)) == Values{6, 7, 5});
   CHECK(valuesOf(last) == Values{7});
   const Batch plain = batchOf({1});
   joined.join(std::vector<JoinedBatch::Part>{{&plain, 0, 1}});
