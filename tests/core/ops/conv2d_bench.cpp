@@ -1,6 +1,6 @@
 // The convolutions of the MNIST network at batch 128 and of ResNet-18 (28x28 images) at batch 64 and 8, by
-// each implementation, on one thread; for ResNet-18, pass by pass. Those of the MNIST network also pass by
-// pass at several batch sizes, as the network runs them.
+// each implementation, pass by pass on one thread. Those of the MNIST network also at several batch sizes, as
+// the network runs them.
 #include "muster/core/ops/conv2d.h"
 
 #include <benchmark/benchmark.h>
@@ -96,31 +96,11 @@ double operationsOf(const Conv2dShape& shape) {
          static_cast<double>(shape.weight().elements() / shape.outChannels);
 }
 
-void count(benchmark::State& state, const Conv2dShape& shape, double passes, const Conv2dPlan& plan) {
+void count(benchmark::State& state, const Conv2dShape& shape, const Conv2dPlan& plan) {
   state.counters["FLOP/s"] =
-      benchmark::Counter(passes * operationsOf(shape), benchmark::Counter::kIsIterationInvariantRate);
+      benchmark::Counter(operationsOf(shape), benchmark::Counter::kIsIterationInvariantRate);
   state.SetItemsProcessed(state.iterations() * shape.batch);
   state.SetLabel(plan.implementation());
-}
-
-void convolution(benchmark::State& state, const Conv2dShape& shape, Conv2dChoice choice, MathMode mathMode) {
-  if (const auto why = whyNoMathMode(Device::cpu(), mathMode); !why.empty())
-    return state.SkipWithError(why.c_str());
-  Context context(Device::cpu(), {.mathMode = mathMode});
-  const ContextScope scope(context);
-  auto plan = planConv2d(shape, context, choice);
-  Tensors t(shape, *plan, shape.output(), context);
-  run(*plan, Pass::Forward, t);
-  if (!agrees(shape, Fused::Nothing, Pass::Forward, t, context))
-    return state.SkipWithError("the result is wrong");
-  const bool first = shape.inChannels == 1;  // a network's input has no gradient
-  for (auto step : state) {
-    run(*plan, Pass::Forward, t);
-    run(*plan, Pass::BackwardWeights, t);
-    if (!first) run(*plan, Pass::BackwardData, t);
-    benchmark::ClobberMemory();
-  }
-  count(state, shape, first ? 2 : 3, *plan);
 }
 
 std::string nameOf(const Conv2dShape& shape) {
@@ -168,7 +148,7 @@ void measure(benchmark::State& state, const Conv2dShape& shape, Conv2dPlan& plan
     run(plan, pass, t);
     benchmark::ClobberMemory();
   }
-  count(state, shape, 1, plan);
+  count(state, shape, plan);
 }
 
 void onePass(benchmark::State& state, const Conv2dShape& shape, Conv2dChoice choice, Pass pass,
@@ -250,17 +230,19 @@ void registerPointwise() {
         }
 }
 
+void registerPasses(const std::string& shapeName, const Conv2dShape& shape, const std::string& name,
+                    Conv2dChoice choice, MathMode mathMode) {
+  for (const auto& [passName, pass] : kPasses)
+    if (shape.inChannels > 1 || pass != Pass::BackwardData)  // a network's input has no gradient
+      benchmark::RegisterBenchmark((shapeName + passName + name).c_str(), onePass, shape, choice, pass,
+                                   mathMode);
+}
+
 void registerResnet18(const std::string& name, Conv2dChoice choice, MathMode mathMode = MathMode::Float32) {
-  const auto has = [&](const Conv2dShape& shape, Pass pass) {
-    if (choice == Conv2dChoice::Winograd && (shape.kernel[0] != 3 || shape.stride[0] != 1)) return false;
-    return shape.inChannels > 1 || pass != Pass::BackwardData;  // a network's input has no gradient
-  };
   for (const std::int64_t batch : {64, 8})
     for (const auto& [shapeName, shape] : resnet18(batch))
-      for (const auto& [passName, pass] : kPasses)
-        if (has(shape, pass))
-          benchmark::RegisterBenchmark((shapeName + passName + name).c_str(), onePass, shape, choice, pass,
-                                       mathMode);
+      if (choice != Conv2dChoice::Winograd || (shape.kernel[0] == 3 && shape.stride[0] == 1))
+        registerPasses(shapeName, shape, name, choice, mathMode);
 }
 
 const bool kRegistered = [] {
@@ -272,10 +254,8 @@ const bool kRegistered = [] {
       {"bf16, auto", Conv2dChoice::Auto, MathMode::BFloat16},
       {"bf16, channel-blocks", Conv2dChoice::ChannelBlocks, MathMode::BFloat16}};
   for (const auto& [name, choice, mathMode] : arms) {
-    benchmark::RegisterBenchmark((std::string("conv2d 1x28x28 to 20, 5x5/") + name).c_str(), convolution,
-                                 kFirst, choice, mathMode);
-    benchmark::RegisterBenchmark((std::string("conv2d 20x12x12 to 50, 5x5/") + name).c_str(), convolution,
-                                 kSecond, choice, mathMode);
+    for (const Conv2dShape& shape : {kFirst, kSecond})
+      registerPasses("conv2d " + nameOf(shape), shape, name, choice, mathMode);
     if (choice != Conv2dChoice::RowMajor) registerResnet18(name, choice, mathMode);
   }
   registerResnet18("winograd", Conv2dChoice::Winograd);
