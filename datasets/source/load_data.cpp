@@ -20,6 +20,7 @@
 #include "muster/datasets/image_folder.h"
 #include "muster/datasets/image_placement.h"
 #include "muster/datasets/image_set_iterator.h"
+#include "muster/datasets/source/detail/deal_rows.h"
 #include "muster/datasets/source/detail/example_hashes.h"
 #include "muster/datasets/source/detail/held_out.h"
 #include "muster/datasets/source/detail/table_rows.h"
@@ -28,8 +29,9 @@
 namespace muster {
 namespace {
 
-using detail::dealTable, detail::dealTestTable, detail::hashesOf, detail::PartHashes;
-using detail::dropLast, detail::shuffleSeed, detail::splitSeed, detail::trainingPart, detail::untestedPart;
+using detail::dealRows, detail::dealTable, detail::dealTestTable;
+using detail::dropLast, detail::shuffleSeed;
+using detail::hashesOf, detail::PartHashes, detail::partHashes;
 
 std::int64_t limitOf(std::int64_t wanted) {
   return wanted > 0 ? wanted : ImageSetIterator::kAll;
@@ -47,46 +49,6 @@ InputDescription descriptionOf(const ImageSet& images) {
       .pictures = PictureDescription{.channels = shape[0], .height = shape[1], .width = shape[2]}};
   for (int c = 0; c < images.classes(); ++c) description.classes.push_back(fmt::format("{}", c));
   return description;
-}
-
-/// The rows of a part, divided by the classes of all rows, each class in equal shares.
-RowSplit splitPart(std::span<const std::int64_t> classes, std::span<const std::int64_t> rows,
-                   std::int64_t count, std::uint64_t seed) {
-  std::vector<std::int64_t> own;
-  for (const auto row : rows) own.push_back(classes[static_cast<std::size_t>(row)]);
-  auto split = splitRows(own, count, seed);
-  for (auto* part : {&split.first, &split.second})
-    for (auto& row : *part) row = rows[static_cast<std::size_t>(row)];
-  return split;
-}
-
-/// Deals the first `limit` examples to training, validation and, without a test set of their own, test.
-DataRows dealRows(const DataSource& d, std::span<const std::int64_t> classes, std::int64_t limit,
-                  bool ownTest) {
-  DataRows rows{.train = firstRows(classes, limit)};
-  const auto holdOut = [&](std::int64_t part, std::vector<std::int64_t>& into) {
-    if (part == std::ssize(rows.train)) return;
-    auto split = splitPart(classes, rows.train, part, splitSeed(d));
-    rows.train = std::move(split.first);
-    into = std::move(split.second);
-  };
-  if (!ownTest) holdOut(untestedPart(d, std::ssize(rows.train)), rows.test);
-  holdOut(trainingPart(d, std::ssize(rows.train)), rows.validation);
-  return rows;
-}
-
-/// Hashes of the examples that each part has. @param test  those of a test set of its own; null: none.
-PartHashes partHashes(const DataRows& rows, std::span<const std::uint64_t> train,
-                      const std::vector<std::uint64_t>* test) {
-  const auto part = [&](std::span<const std::uint64_t> all, std::span<const std::int64_t> of) {
-    std::vector<std::uint64_t> hashes;
-    for (const auto row : of) hashes.push_back(all[static_cast<std::size_t>(row)]);
-    return hashes;
-  };
-  return {.train = part(train, rows.train),
-          .validation = part(train, rows.validation),
-          .test = part(test != nullptr ? *test : train, rows.test),
-          .ownTest = test != nullptr};
 }
 
 PartHashes deal(const DataSource& d, const Images& images, PlacementWish placement,
