@@ -69,7 +69,7 @@ PerformanceReport::Shares PerformanceReport::shares(const WorkerTimes& w) {
 
 std::string PerformanceReport::table() const {
   std::string text = fmt::format(kRow, "worker", "device", "batches", "examples", "samples/s", "computing",
-                                 "data wait", "peer wait", "merging");
+                                 "data wait", "sync wait", "merging");
   for (const auto& w : workers)
     text += row(std::to_string(w.worker), w.device.toString(), w, samplesPerSecond(w));
   const auto here = sumOf(workers);
@@ -78,13 +78,16 @@ std::string PerformanceReport::table() const {
          fmt::format("{:<27} {:>10} {:>10.0f}\n", "all", examples() + elsewhere, samplesPerSecond());
 }
 
+std::string PerformanceReport::speed() const {
+  return fmt::format("{:.0f} samples/s{}", samplesPerSecond(), elsewhere > 0 ? " on all nodes" : "");
+}
+
 std::string PerformanceReport::line() const {
+  if (batches() == 0) return speed();
   const Shares s = shares();
-  // A worker alone waits between rounds for the listeners and their tests.
-  const auto* const others = workers.size() == 1 && elsewhere == 0 ? "listeners" : "workers";
-  return fmt::format("{:.0f} samples/s{} computing {}, waiting for data {}, for {} {}, merging {}",
-                     samplesPerSecond(), elsewhere > 0 ? " on all nodes; here" : ";", percent(s.computing),
-                     percent(s.waitingForData), others, percent(s.waitingForWorkers), percent(s.merging));
+  return fmt::format("{};{} computing {}, waiting for data {}, synchronising {}, merging {}", speed(),
+                     elsewhere > 0 ? " here" : "", percent(s.computing), percent(s.waitingForData),
+                     percent(s.waitingForWorkers), percent(s.merging));
 }
 
 PerformanceReport performanceBetween(const std::vector<WorkerTimes>& before, std::vector<WorkerTimes> after,

@@ -10,9 +10,13 @@ namespace muster {
 
 /// The speed of a training, and how its workers spent their time.
 struct PerformanceReport {
-  /// Shares of the time in `WorkerTimes`; they add up to 1, or are all 0 if there is no time.
+  /// Shares of the time in `WorkerTimes`; they add up to 1, or are all 0 if there is no time. The time of
+  /// listeners, with their tests, is in none of them.
   struct Shares {
-    double computing = 0, waitingForData = 0, waitingForWorkers = 0, merging = 0;
+    double computing = 0, waitingForData = 0;
+    /// At the ends of rounds: for other workers, and until the coordinator's thread and this one wake up.
+    double waitingForWorkers = 0;
+    double merging = 0;
   };
 
   double seconds = 0;                ///< wall time
@@ -30,9 +34,11 @@ struct PerformanceReport {
 
   /// A line for each worker, and one for all; with other nodes, one for those here and one for all.
   std::string table() const;
-  /// For example `8612 samples/s; computing 97.1 %, waiting for data 0.8 %, for workers 1.2 %, merging 0.9
-  /// %`; with other nodes, `17224 samples/s on all nodes; here computing` and so on. A worker alone waits
-  /// `for listeners`, with their tests.
+  /// For example `8612 samples/s`; with other nodes, `17224 samples/s on all nodes`.
+  std::string speed() const;
+  /// For example `8612 samples/s; computing 97.1 %, waiting for data 0.8 %, synchronising 1.2 %, merging 0.9
+  /// %`, where synchronising is `waitingForWorkers`; with other nodes, `17224 samples/s on all nodes; here
+  /// computing` and so on. Without a batch there are no shares.
   std::string line() const;
 };
 

@@ -23,7 +23,7 @@ struct Kind {
 };
 constexpr std::array<Kind, 4> kKinds{{{&PerformanceReport::Shares::computing, '#', 32},
                                       {&PerformanceReport::Shares::waitingForData, 'd', 33},
-                                      {&PerformanceReport::Shares::waitingForWorkers, 'w', 35},
+                                      {&PerformanceReport::Shares::waitingForWorkers, 's', 35},
                                       {&PerformanceReport::Shares::merging, 'm', 36}}};
 
 std::string barOf(const PerformanceReport::Shares& shares, int width, bool colour) {
@@ -64,7 +64,7 @@ std::string workerRows(const std::vector<WorkerRow>& workers, int columns, int r
     text += '\n';
   }
   if (shown < all) text += upTo("and " + plural(all - shown, "more worker"), columns) + '\n';
-  return text + upTo("# computing, d waiting for data, w for workers, m merging", columns);
+  return text + upTo("# computing, d waiting for data, s synchronising, m merging", columns);
 }
 
 }  // namespace muster

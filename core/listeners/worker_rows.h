@@ -17,8 +17,8 @@ struct WorkerRow {
 
 /// A line for each worker and one that explains them, with '\n' between them:
 ///
-///     worker 0  score 0.1320    4310 samples/s  ##########################################ddwwm
-///     # computing, d waiting for data, w for workers, m merging
+///     worker 0  score 0.1320    4310 samples/s  ##########################################ddssm
+///     # computing, d waiting for data, s synchronising, m merging
 ///
 /// @param columns, rows  that it may take; of workers for which there is no room it says how many.
 /// @param colour  by the codes that terminals know.

@@ -47,26 +47,25 @@ void putScores(const AnyEvaluation& scores, std::string_view on, JsonWriter& jso
   }
 }
 
-void putWorker(JsonWriter& json, const PerformanceReport& report, const WorkerTimes& worker) {
-  const auto shares = PerformanceReport::shares(worker);
-  json.put("worker", worker.worker);
-  json.put("device", worker.device.toString());
-  json.put("batches", worker.batches);
-  json.put("examples", worker.examples);
-  json.put("samplesPerSecond", report.samplesPerSecond(worker));
+void putShares(JsonWriter& json, const PerformanceReport::Shares& shares) {
   json.put("computeShare", shares.computing);
   json.put("mergeShare", shares.merging);
   json.put("dataWaitShare", shares.waitingForData);
   json.put("barrierWaitShare", shares.waitingForWorkers);
 }
 
+void putWorker(JsonWriter& json, const PerformanceReport& report, const WorkerTimes& worker) {
+  json.put("worker", worker.worker);
+  json.put("device", worker.device.toString());
+  json.put("batches", worker.batches);
+  json.put("examples", worker.examples);
+  json.put("samplesPerSecond", report.samplesPerSecond(worker));
+  if (worker.batches > 0) putShares(json, PerformanceReport::shares(worker));
+}
+
 void putSpeed(JsonWriter& json, const PerformanceReport& report) {
-  const auto shares = report.shares();
   json.put("samplesPerSecond", report.samplesPerSecond());
-  json.put("computeShare", shares.computing);
-  json.put("mergeShare", shares.merging);
-  json.put("dataWaitShare", shares.waitingForData);
-  json.put("barrierWaitShare", shares.waitingForWorkers);
+  if (report.batches() > 0) putShares(json, report.shares());
   json.list("workers", report.workers.size(),
             [&](std::size_t i, JsonWriter& worker) { putWorker(worker, report, report.workers[i]); });
   json.put("seconds", report.seconds);
@@ -78,10 +77,14 @@ std::string costLine(const RunSession& session) {
   const auto& report = session.performance();
   const auto epochs =
       plural(std::max<std::int64_t>(session.epochsFinished() - session.epochsBefore(), 0), "epoch");
+  constexpr double kShort = 0.1;  // seconds, of which shares say little
   if (report.seconds == 0) return "";
-  return fmt::format("training: {} {:.1f} s, {}\n",
+  return fmt::format("training: {} {:.1f} s{}\n",
                      session.interrupted() ? fmt::format("interrupted after {},", epochs) : epochs + " in",
-                     report.seconds, report.line());
+                     report.seconds,
+                     report.batches() == 0     ? ""
+                     : report.seconds < kShort ? ", " + report.speed()
+                                               : ", " + report.line());
 }
 
 std::string resultsText(const RunSession& session, const RunScores& scores, double secondsInAll) {

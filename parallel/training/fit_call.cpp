@@ -1,6 +1,7 @@
 #include "muster/parallel/training/fit_call.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
@@ -195,6 +196,7 @@ void FitCall::coordinate() {
   setting_.caller.set(Activity::Kind::WaitingForWorkers);
   for (bool over = false; !over && run_.rounds.await();) {
     over = run_.decisions.isOver();
+    const auto begun = std::chrono::steady_clock::now();
     usersModel_.setMoment(UsersModel::Moment::RoundEnd);
     const auto after = [&] { return fmt::format("after iteration {}", run_.decisions.result().iteration); };
     try {
@@ -204,7 +206,7 @@ void FitCall::coordinate() {
       failInListener(after);
     }
     usersModel_.setMoment(UsersModel::Moment::Training);
-    run_.rounds.resume();
+    run_.rounds.resume(std::chrono::steady_clock::now() - begun);
   }
   run_.queues.close();  // after a stop, the reader may still push batches that no worker takes
 }

@@ -32,6 +32,8 @@ Order Rounds::next(const Participant& me, const Contribution& mine) {
   if (!rendezvous_.arrive([this, &me] { return advance(me.exchange, orders_.of(me.worker).what); }))
     return {};
   const Order& order = orders_.of(me.worker);
+  if (order.what == Order::Do::Train || order.what == Order::Do::End)
+    me.times.own.waitingForWorkers -= listened_;
   // Also after a round without a merge: the exchange may have fetched the replica, and must do so again.
   if (done != Order::Do::Visit && order.what != Order::Do::Merge) me.enqueueAfterMerge();
   return order;
@@ -49,8 +51,8 @@ void Rounds::bring(const Participant& me, const Contribution& mine) {
   } else {
     contribute();  // with late scores
   }
-  // So that listeners of the round see the times.
-  if (done != Order::Do::Train || mine.batches == 0) me.times.publish();
+  // So that listeners of the round see the times, without their own, which a visit's wait has.
+  if (done != Order::Do::Visit && (done != Order::Do::Train || mine.batches == 0)) me.times.publish();
   // After an update the coordinator may look at the replica.
   if (done == Order::Do::Train || done == Order::Do::Update) me.arriveAtExchange();
   if (done == Order::Do::Train && !gate_) shares_.keep(me.worker);  // while this worker waits
@@ -67,6 +69,7 @@ Rendezvous::Turn Rounds::advance(Exchange& exchange, Order::Do done) {
     return giveAll(Order::Do::Update);
   }
   commit();
+  listened_ = {};
   if (isJoined()) return Rendezvous::Turn::Coordinator;
   answerNodes(exchange);
   giveNextRound();
@@ -99,7 +102,8 @@ void Rounds::giveNextRound() {
   orders_.giveNext(decisions_.isOver() ? Order::Do::End : Order::Do::Train, decisions_.ledger());
 }
 
-void Rounds::resume() {
+void Rounds::resume(std::chrono::nanoseconds listened) {
+  listened_ = listened;
   giveNextRound();
   rendezvous_.release();
 }

@@ -51,8 +51,9 @@ class Rounds {
   void answerNodes(Exchange& exchange) const {
     if (exchange.nodes() > 1 && decisions_.nodesListen()) exchange.nodeGroup()->answer();
   }
-  /// Lets the workers continue after such a round.
-  void resume();
+  /// Lets the workers continue after such a round. @param listened  what its listeners took, visits included:
+  /// workers do not count it as waiting.
+  void resume(std::chrono::nanoseconds listened = {});
   /// At the end of such a round: each worker of this node calls `task(worker)`, which must not throw, on its
   /// thread, and this thread `meanwhile()`, which must not throw either. Returns when all have returned.
   /// @return false if the run was aborted: then neither was called.
@@ -95,6 +96,7 @@ class Rounds {
   Rendezvous rendezvous_;
   std::optional<ArrivalGate> gate_;  // if workers do not wait at landings
   RoundOrders orders_;  // written while all workers wait, or at landings, by one worker at a time
+  std::chrono::nanoseconds listened_{0};  // at the end of the last round, if the coordinator joined it
   std::atomic<bool> landingDue_{false};
 };
 

@@ -1,5 +1,6 @@
 #include "muster/parallel/training/worker.h"
 
+#include <chrono>
 #include <string_view>
 
 #include "muster/parallel/nodes/node_transport.h"
@@ -77,13 +78,20 @@ void Worker::obey(FitRun& run, const Participant& me) {
         steps_.update(me, run.decisions.decision());
         break;
       case Order::Do::Visit:
-        (*order.visit)(local_);
+        visit(*order.visit);
         break;
       case Order::Do::End:
         if (order.counters) thread_.replica().setCounters(order.counters->iteration, order.counters->epoch);
         return;
     }
   }
+}
+
+/// Counts as waiting at first, as the rest of the listeners' time, which Rounds takes out.
+void Worker::visit(const std::function<void(int)>& task) {
+  const auto begun = std::chrono::steady_clock::now();
+  task(local_);
+  times_.own.waitingForWorkers += std::chrono::steady_clock::now() - begun;
 }
 
 bool Worker::runRound(FitRun& run, const Participant& me, std::int64_t iterations) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "muster/parallel/runtime/replica_thread.h"
@@ -42,6 +43,7 @@ class Worker {
   /// Trains until the round's iterations are done, the epoch ends or the run stops. @return false if the run
   /// was aborted.
   bool runRound(FitRun& run, const Participant& me, std::int64_t iterations);
+  void visit(const std::function<void(int)>& task);
   /// What the thread was doing when it failed.
   std::string failure() const;
 

@@ -163,7 +163,7 @@ void TrainingReadings::readShares(const std::string& prefix, const WorkerTimes& 
   const auto shares = PerformanceReport::shares(times);
   sink_(prefix + "computing", step, shares.computing);
   sink_(prefix + "waiting for data", step, shares.waitingForData);
-  sink_(prefix + "waiting for workers", step, shares.waitingForWorkers);
+  sink_(prefix + "synchronising", step, shares.waitingForWorkers);
   sink_(prefix + "merging", step, shares.merging);
 }
 

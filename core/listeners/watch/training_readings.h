@@ -44,7 +44,8 @@ struct ReadingOptions {
 ///     training/learning rate         of a Network's updater, at the next iteration
 ///     training/samples per second    of all workers, also those of other nodes, by the wall clock
 ///     time/all/computing             share in [0, 1] of the time since the last reading; also "waiting for
-///                                    data", "waiting for workers", "merging", and time/worker 0/...
+///                                    data", "synchronising" (waiting at the ends of rounds), "merging", and
+///                                    time/worker 0/...
 ///     memory/resident bytes          of this process
 ///     test/accuracy, test/loss       of an EvaluationListener; test/r2 of a regression. Instead of "test"
 ///     the

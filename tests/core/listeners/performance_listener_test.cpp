@@ -47,9 +47,9 @@ TEST_CASE("shares of time add up to one, whatever the wall time is") {
   CHECK(report.shares().merging == doctest::Approx(0.1));
   CHECK(PerformanceReport::shares(report.workers[0]).waitingForWorkers == doctest::Approx(0.2));
   CHECK(report.line() ==
-        "200 samples/s; computing 70.0 %, waiting for data 10.0 %, for workers 10.0 %, merging 10.0 %");
+        "200 samples/s; computing 70.0 %, waiting for data 10.0 %, synchronising 10.0 %, merging 10.0 %");
   CHECK(performanceBetween({}, {times(0, 10, 6s, 1s, 2s, 1s)}, 10s).line() ==
-        "100 samples/s; computing 60.0 %, waiting for data 10.0 %, for listeners 20.0 %, merging 10.0 %");
+        "100 samples/s; computing 60.0 %, waiting for data 10.0 %, synchronising 20.0 %, merging 10.0 %");
   CHECK(PerformanceReport().samplesPerSecond() == 0);
   CHECK(PerformanceReport().shares().computing == 0);
 }
@@ -58,7 +58,7 @@ TEST_CASE("the columns of the table line up") {
   const auto report =
       performanceBetween({}, {times(0, 10, 6s, 1s, 2s, 1s), times(1, 30, 10s, 0s, 0s, 0s)}, 20s);
   CHECK(report.table() ==
-        "worker   device     batches   examples  samples/s  computing  data wait  peer wait    merging\n"
+        "worker   device     batches   examples  samples/s  computing  data wait  sync wait    merging\n"
         "0        cpu             10       1000         50     60.0 %     10.0 %     20.0 %     10.0 %\n"
         "1        cpu             30       3000        150    100.0 %      0.0 %      0.0 %      0.0 %\n"
         "all                      40       4000        200     80.0 %      5.0 %     10.0 %      5.0 %\n");
@@ -79,10 +79,10 @@ TEST_CASE_FIXTURE(Fixture, "each line covers the time since the last line") {
   clock += 4s;
   trainer.times = {times(0, 24, 5s, 1s, 0s, 0s)};
   listener.onMerge(merge(20));
-  CHECK(lines == Lines{"iteration 12: 200 samples/s; computing 50.0 %, waiting for data 50.0 %, for "
-                       "listeners 0.0 %, merging 0.0 %",
-                       "iteration 20: 500 samples/s; computing 100.0 %, waiting for data 0.0 %, for "
-                       "listeners 0.0 %, merging 0.0 %"});
+  CHECK(lines == Lines{"iteration 12: 200 samples/s; computing 50.0 %, waiting for data 50.0 %, "
+                       "synchronising 0.0 %, merging 0.0 %",
+                       "iteration 20: 500 samples/s; computing 100.0 %, waiting for data 0.0 %, "
+                       "synchronising 0.0 %, merging 0.0 %"});
 }
 
 TEST_CASE_FIXTURE(Fixture, "a line is printed every given number of seconds") {
@@ -119,11 +119,11 @@ TEST_CASE_FIXTURE(Fixture, "over nodes, samples a second are those of all") {
   listener.onFitEnd(trainer);
   CHECK(listener.report().samplesPerSecond() == 200);
   CHECK(lines ==
-        Lines{"iteration 5: 200 samples/s on all nodes; here computing 100.0 %, waiting for data 0.0 %, for "
-              "workers 0.0 %, merging 0.0 %",
-              "iteration 10: 200 samples/s on all nodes; here computing 100.0 %, waiting for data 0.0 %, for "
-              "workers 0.0 %, merging 0.0 %",
-              "worker   device     batches   examples  samples/s  computing  data wait  peer wait    merging",
+        Lines{"iteration 5: 200 samples/s on all nodes; here computing 100.0 %, waiting for data 0.0 %, "
+              "synchronising 0.0 %, merging 0.0 %",
+              "iteration 10: 200 samples/s on all nodes; here computing 100.0 %, waiting for data 0.0 %, "
+              "synchronising 0.0 %, merging 0.0 %",
+              "worker   device     batches   examples  samples/s  computing  data wait  sync wait    merging",
               "0        cpu             10       1000        100    100.0 %      0.0 %      0.0 %      0.0 %",
               "here                     10       1000        100    100.0 %      0.0 %      0.0 %      0.0 %",
               "all                               2000        200"});

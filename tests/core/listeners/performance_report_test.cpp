@@ -28,22 +28,26 @@ TEST_CASE("a report adds up the workers' batches, examples and times") {
   CHECK(report.shares().computing == 0.6);
   CHECK(report.shares().waitingForWorkers == 0.2);
   CHECK(report.line() ==
-        "10 samples/s; computing 60.0 %, waiting for data 10.0 %, for workers 20.0 %, merging 10.0 %");
+        "10 samples/s; computing 60.0 %, waiting for data 10.0 %, synchronising 20.0 %, merging 10.0 %");
 }
 
-TEST_CASE("a worker alone waits for listeners; examples of other nodes count in the speed") {
+TEST_CASE("examples of other nodes count in the speed") {
   PerformanceReport report{.seconds = 2, .workers = {workerOf(0, 4, 6s)}};
-  CHECK_CONTAINS(report.line(), "for listeners 20.0 %");
   report.elsewhere = 60;
   CHECK(report.line().starts_with("50 samples/s on all nodes; here computing 60.0 %"));
-  CHECK_CONTAINS(report.line(), "for workers 20.0 %");
+  CHECK_CONTAINS(report.line(), "synchronising 20.0 %");
   CHECK(report.examples() == 40);
 }
 
-TEST_CASE("without time there are no shares and no speed") {
-  const PerformanceReport report{.workers = {WorkerTimes{}}};
+TEST_CASE("without time there are no shares and no speed, and without a batch no line of shares") {
+  PerformanceReport report{.workers = {WorkerTimes{}}};
   CHECK(report.samplesPerSecond() == 0);
   CHECK(report.shares().computing == 0);
+  report.seconds = 1;
+  report.workers = {{.waitingForWorkers = 1s}};
+  CHECK(report.line() == "0 samples/s");
+  report.elsewhere = 60;
+  CHECK(report.line() == "60 samples/s on all nodes");
 }
 
 TEST_CASE("between two readings each worker's work is the difference") {

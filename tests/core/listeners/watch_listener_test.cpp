@@ -76,7 +76,7 @@ TEST_CASE_FIXTURE(Watched,
         "epoch 1/1   2% [>              ]  2/100  150 samples/s  score 3.0000  0:49 left\n"
         "worker 0  score 3.0000         100 samples/s  #################################\n"
         "worker 1  score 4.0000          50 samples/s  #################ddddddddmmmmmmmm\n"
-        "# computing, d waiting for data, w for workers, m merging");
+        "# computing, d waiting for data, s synchronising, m merging");
   second(listener, *workers, 2, 1);
   REQUIRE(screen.lines.size() == 10);
   CHECK(screen.lines[1].starts_with("worker 0  score 1.0000  "));
@@ -166,7 +166,7 @@ TEST_CASE("workers that do not fit the terminal's rows are only counted") {
         "worker    0  score 1.000e+30        0 samples/s  \n"
         "worker    1  score 1.000e+30        0 samples/s  \n"
         "and 1022 more workers\n"
-        "# computing, d waiting for data, w for workers, m merging");
+        "# computing, d waiting for data, s synchronising, m merging");
   CHECK(workerRows(many, 60, 1, false).empty());
   CHECK(workerRows({}, 60, 4, false).empty());
 }

@@ -152,6 +152,21 @@ TEST_CASE("a worker trains and merges in turns; the coordinator has its turn at 
   CHECK(training.rule.landed == 4);
 }
 
+TEST_CASE("a worker does not count the time of listeners as waiting") {
+  Training training(1);
+  training.rounds->begin(2);
+  Trainee worker(training, 0, 4);  // two rounds an epoch, of which the coordinator joins the second
+  std::jthread thread([&] { worker.run(); });
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    REQUIRE(training.rounds->await());
+    training.rounds->resume(1h);
+  }
+  thread.join();
+  // What it has waited in truth, less than an hour, and two hours taken out.
+  CHECK(worker.times.own.waitingForWorkers > -2h);
+  CHECK(worker.times.own.waitingForWorkers < -1h);
+}
+
 TEST_CASE("a round in which no worker has trained is not merged") {
   Training training(1);
   training.rounds->begin(1);

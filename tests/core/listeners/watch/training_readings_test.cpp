@@ -1,5 +1,5 @@
-#include "muster/core/listeners/watch/round_forecast.h"
 #include "muster/core/listeners/watch/training_readings.h"
+#include "muster/core/listeners/watch/round_forecast.h"
 #include "muster/core/nn/models/mlp.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/fake_trainer.h"
@@ -134,7 +134,7 @@ TEST_CASE("speed and shares of time cover training alone, and are read as often 
   told.readings.epochEnd({told.trainer, 0, 3, 0.5, 400});
   CHECK(told.seen["training/samples per second"].back() ==
         Reading{3, 120});  // half of the interval is enough here
-  CHECK(told.seen["time/all/waiting for workers"].back() == Reading{3, 1});
+  CHECK(told.seen["time/all/synchronising"].back() == Reading{3, 1});
   told.readings.epochStart();
   first.merging += 1s;
   told.time += 999ms;
