@@ -18,7 +18,8 @@ struct ComparisonSummary {
   std::string baseline;          ///< the arm that the others are compared with
   double target = 0;             ///< a score, as it is recorded; NaN: none, each arm has a failed run
   std::vector<ArmSummary> arms;  ///< the best score first, without a score last
-  /// Which arms differ from the baseline by more than chance, a sentence.
+  /// Which arms differ from the baseline by more than chance, a sentence; before it another one if no arm is
+  /// clearly better than one answer for all examples (guessRemark).
   std::string conclusion;
 };
 

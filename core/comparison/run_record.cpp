@@ -17,6 +17,7 @@ void visit(Fields& f, RunRecord& run) {
   f.field("threads", run.threads);
   f.field("othersBusy", run.othersBusy);
   f.field("loaded", run.loaded);
+  f.field("guess", run.guess);
   f.field("failure", run.failure);
 }
 

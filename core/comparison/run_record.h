@@ -46,6 +46,8 @@ struct RunRecord {
   bool loaded = false;
   /// The score at the end with recomputed statistics (`recomputeStatistics`); empty: not measured.
   std::vector<double> recomputed = {};
+  /// If the test at its end was hardly better than one answer for all examples: guessRemark; else empty.
+  std::string guess = {};
   std::string failure = {};  ///< why it ended early (a loss was NaN or infinite); empty: it did not
 
   bool failed() const { return !failure.empty() || points.empty(); }

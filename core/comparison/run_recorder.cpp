@@ -10,6 +10,7 @@
 #include "muster/core/comparison/detail/others_load.h"
 #include "muster/core/comparison/sample_mean.h"
 #include "muster/core/device/device.h"
+#include "muster/core/eval/guess_remark.h"
 #include "muster/core/eval/non_finite_prediction.h"
 
 namespace muster {
@@ -116,6 +117,7 @@ void RunRecorder::addPoint(const Test& test) {
   if (!std::isfinite(score) || !std::isfinite(result.loss()))
     throw NonFiniteScore(fmt::format("the {} or the loss of the merged model is no number", name));
   record_.metric = name;
+  record_.guess = guessRemark(result);
   now_.score = score;
   now_.loss = result.loss();
   points.push_back(now_);

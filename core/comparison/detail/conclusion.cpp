@@ -44,7 +44,7 @@ Verdicts verdictsOf(const ComparisonSummary& s) {
     else if (d.differsFromZero())
       (d.mean > 0 ? v.better : v.worse).push_back(&arm);
     else
-      ++(d.hasSpread() || d.mean == 0 ? v.same : v.uniform);
+      ++(d.hasSpread() ? v.same : v.uniform);
   }
   return v;
 }
@@ -66,6 +66,19 @@ std::string reasonsOf(const Verdicts& v) {
     reasons += fmt::format("{}the difference is the same with each seed, and its spread is not known",
                            reasons.empty() ? "" : ", or ");
   return reasons;
+}
+
+/// A warning if no arm has learnt what one answer for all examples does not say; "" if one has, or none came
+/// to an end.
+std::string guessSentence(const ComparisonSummary& s) {
+  const ArmSummary* one = nullptr;
+  for (const auto& arm : s.arms) {
+    if (arm.trained() && !arm.guessed()) return {};
+    if (one == nullptr && arm.guessed()) one = &arm;
+  }
+  if (one == nullptr) return {};
+  return fmt::format("No arm is clearly better than one answer for all examples, as in a run of {}: {}. ",
+                     one->name, one->guess);
 }
 
 std::string divergedClause(const Verdicts& v) {
@@ -100,9 +113,10 @@ std::string conclusionOf(const Comparison& c, const ComparisonSummary& s) {
   const auto v = verdictsOf(s);
   if (v.diverged.size() == s.arms.size()) return "Every arm diverged in each run.";
   if (c.grid.seeds.size() < 2)
-    return fmt::format("One seed: whether arms differ by more than chance is not known{}{}.",
-                       divergedClause(v), c.advice.seeds.empty() ? "" : "; " + c.advice.seeds);
-  return fmt::format("{}{}.", verdict(v, s), divergedClause(v));
+    return fmt::format("{}One seed: whether arms differ by more than chance is not known{}{}.",
+                       guessSentence(s), divergedClause(v),
+                       c.advice.seeds.empty() ? "" : "; " + c.advice.seeds);
+  return fmt::format("{}{}{}.", guessSentence(s), verdict(v, s), divergedClause(v));
 }
 
 }  // namespace muster::detail

@@ -141,6 +141,20 @@ void addFailures(const ComparisonSummary& s, std::vector<std::string>& notes) {
                                   arm.failure));
 }
 
+/// Names the arms that have learnt nothing, if others have.
+void addGuesses(const ComparisonSummary& s, std::vector<std::string>& notes) {
+  std::vector<std::string> names;
+  std::size_t trained = 0;
+  for (const auto& arm : s.arms) {
+    trained += arm.trained() ? 1 : 0;
+    if (arm.guessed()) names.push_back(arm.name);
+  }
+  if (!names.empty() && names.size() < trained)
+    notes.push_back(fmt::format(
+        "Not clearly better than one answer for all examples, the commonest class or the mean: {}.",
+        fmt::join(names, "; ")));
+}
+
 /// Explains the columns of Detail::Full.
 void addColumnNotes(const ComparisonSummary& s, std::vector<std::string>& notes) {
   notes.push_back(
@@ -198,6 +212,7 @@ std::vector<std::string> summaryNotes(const Comparison& c, const ComparisonSumma
   addTestSize(c, s, notes);
   notes.push_back(targetNote(c, s));
   addFailures(s, notes);
+  addGuesses(s, notes);
   std::set<std::int64_t> cores;
   for (const auto& arm : c.runs)
     for (const auto& run : arm) cores.insert(run.cores);

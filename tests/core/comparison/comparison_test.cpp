@@ -267,7 +267,36 @@ TEST_CASE("a difference that is the same with each seed has no interval and no v
   Given same({"base", "v1"});  // without any difference
   for (std::int64_t seed = 1; seed <= 2; ++seed)
     for (const std::size_t arm : {0, 1}) same.run(arm, seed, {0.9});
-  CHECK(same.summary().conclusion.starts_with("No arm differs from base by more than chance"));
+  CHECK(same.summary().conclusion ==
+        "Compared with base, of 1 arm it is not known whether it differs: the difference is the same with "
+        "each seed, and its spread is not known.");
+}
+
+TEST_CASE("a warning says that no arm is better than one answer for all, and a note which are not") {
+  Given given({"base", "other", "wild"});
+  for (std::int64_t seed = 1; seed <= 3; ++seed) {
+    given.run(0, seed, {0.5 + 0.01 * static_cast<double>(seed)}).guess = "it was said";
+    auto& other = given.run(1, seed, {0.5});
+    if (seed > 1) other.guess = "it was said of other";
+    given.run(2, seed, {}).failure = "nan";
+  }
+  CHECK(given.arm("base").guesses == 3);
+  CHECK(given.arm("other").guess == "it was said of other");
+  CHECK(given.arm("other").guessed());
+  CHECK_FALSE(given.arm("wild").guessed());
+  CHECK(
+      given.summary().conclusion.starts_with("No arm is clearly better than one answer for all examples, as "
+                                             "in a run of base: it was said. No arm "));
+  const auto note = "Not clearly better than one answer for all examples";
+  CHECK_LACKS(given.c.text(500), note);
+  given.c.runs[1][1].guess.clear();  // of three runs one is left
+  CHECK_FALSE(given.arm("other").guessed());
+  CHECK(given.summary().conclusion.starts_with("No arm differs from base "));
+  CHECK_CONTAINS(given.c.text(500), std::string(note) + ", the commonest class or the mean: base.\n");
+  given.c.grid.seeds = {1};
+  for (const std::size_t arm : {0, 1}) given.c.runs[arm].resize(1);
+  given.c.runs[1][0].guess = "again";
+  CHECK_CONTAINS(given.summary().conclusion, "it was said. One seed: ");
 }
 
 TEST_CASE("arms that diverged in each run are named with the reason, and leave no target") {

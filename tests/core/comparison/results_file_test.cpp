@@ -55,6 +55,7 @@ TEST_CASE("runs are written to the results file and read back") {
   CHECK(directory.names() == std::set<std::string>{"results.jsonl"});
   ResultsFile file(path);
   auto failed = runOf("2", 2);
+  failed.guess = "no better";
   failed.failure = "the score is nan";
   file.add(failed);
   const ResultsFile again(path);
@@ -66,6 +67,7 @@ TEST_CASE("runs are written to the results file and read back") {
   CHECK(toJson(*found) == toJson(expected));
   CHECK_FALSE(found->failed());
   CHECK(again.runs()[1].failure == "the score is nan");
+  CHECK(again.runs()[1].guess == "no better");
   CHECK(again.find(expected.settings, 2) == nullptr);
 }
 

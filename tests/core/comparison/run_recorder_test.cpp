@@ -138,6 +138,8 @@ TEST_CASE("the recorder tests at each multiple of the samples, and does not coun
   CHECK(points[1].trainingLoss == Approx((60 * 1.0 + 250 * 0.5) / 310));
   CHECK(points[1].distance == Approx(0.35));
   CHECK(points[1].score == 0.3);  // the test at the end replaces that of the same samples
+  CHECK(record.guess.starts_with(
+      "the 10 held-out examples are predicted no better than by the commonest class"));
   CHECK(points[1].loss == Approx(1 / 3.));
   const auto& curves = r.recorder->curves();
   using Values = std::vector<std::pair<std::int64_t, double>>;
