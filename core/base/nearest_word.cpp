@@ -8,19 +8,22 @@
 #include <utility>
 #include <vector>
 
+#include "muster/core/base/comma_list.h"
+
 namespace muster {
 namespace {
 
-/// Levenshtein's distance.
+/// Levenshtein's distance, where two neighbours that have changed places count as one change.
 std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
+  std::vector<std::size_t> earlier, before, row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
+    earlier = std::exchange(before, row);
+    row[0] = i + 1;
     for (std::size_t j = 0; j < b.size(); ++j) {
-      const auto replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+      row[j + 1] = std::min({before[j] + (a[i] == b[j] ? 0 : 1), row[j] + 1, before[j + 1] + 1});
+      if (i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j])
+        row[j + 1] = std::min(row[j + 1], earlier[j - 1] + 1);
     }
   }
   return row.back();
@@ -30,7 +33,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 std::optional<std::string> nearestWord(std::string_view word, std::span<const std::string> known) {
   if (known.empty()) return {};
-  const auto& nearest = *std::ranges::min_element(known, {}, [&](const auto& k) { return distance(word, k); });
+  const auto& nearest =
+      *std::ranges::min_element(known, {}, [&](const auto& k) { return distance(word, k); });
   const auto most = (std::max(word.size(), nearest.size()) + 2) / 3;
   return distance(word, nearest) <= most ? std::optional(nearest) : std::nullopt;
 }
@@ -38,6 +42,13 @@ std::optional<std::string> nearestWord(std::string_view word, std::span<const st
 std::string nearestHint(std::string_view word, std::span<const std::string> known) {
   const auto nearest = nearestWord(word, known);
   return nearest ? fmt::format("; the nearest is {}", *nearest) : "";
+}
+
+std::string nearestInListHint(std::string_view word, std::string_view known) {
+  std::vector<std::string> words;
+  for (auto one : commaList(known))
+    words.emplace_back(one.substr(std::min(one.find_first_not_of(' '), one.size())));
+  return nearestHint(word, words);
 }
 
 std::string nearestOfHint(std::string_view word, std::span<const std::string> known) {

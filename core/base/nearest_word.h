@@ -5,17 +5,32 @@
 #include <string>
 #include <string_view>
 
+#include "muster/core/base/error.h"
+
 namespace muster {
 
-/// The word of `known` that is nearest to `word` by Levenshtein's distance, the first of equal ones; nothing
-/// if the distance is more than a third (rounded up) of the longer word's length: then `word` is no
-/// misspelling of any of them.
+/// The word of `known` that is nearest to `word` by Levenshtein's distance, in which two neighbours that have
+/// changed places are one change; the first of equal ones. Nothing if the distance is more than a third
+/// (rounded up) of the longer word's length: then `word` is no misspelling of any of them.
 std::optional<std::string> nearestWord(std::string_view word, std::span<const std::string> known);
 
 /// The end of a message about a word that there is not: "; the nearest is rate", or "" if none is near.
 std::string nearestHint(std::string_view word, std::span<const std::string> known);
 
-/// As above, with all that there are: "; the nearest is rate, of every, rate", or "; there are every, rate".
+/// As above, of words with commas between them, as in "adam, sgd".
+std::string nearestInListHint(std::string_view word, std::string_view known);
+
+/// `registry.make(type)`, whose error about a type that there is not also has the nearest one.
+template <typename Registry>
+auto makeByName(const Registry& registry, std::string_view type) try {
+  return registry.make(type);
+} catch (const InvalidArgument& error) {
+  if (registry.contains(type)) throw;
+  throw InvalidArgument(error.what() + nearestInListHint(type, registry.names()));
+}
+
+/// As nearestHint, with all that there are: "; the nearest is rate, of every, rate", or "; there are every,
+/// rate".
 std::string nearestOfHint(std::string_view word, std::span<const std::string> known);
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/nearest_word.h"
 #include "muster/core/io/detail/layer_json.h"
 #include "muster/core/io/detail/network_schema.h"
 #include "muster/core/io/detail/schema_writer.h"
@@ -216,7 +217,7 @@ Layer detail::readLayer(JsonReader& reader) {
   std::string type;
   reader.requireField("type");
   reader.field("type", type);
-  std::shared_ptr<Module> module = Layer::registry().make(type);
+  std::shared_ptr<Module> module = makeByName(Layer::registry(), type);
   module->fields(reader);
   LayerSettings settings;
   std::string device;

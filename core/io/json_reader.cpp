@@ -1,4 +1,4 @@
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -172,8 +172,9 @@ void JsonReader::choice(std::string_view name, std::size_t& index, std::span<con
   field(name, word);
   const auto found = std::ranges::find(names, word);
   if (found == names.end())
-    throw LocatedError(fmt::format("{}: there is no \"{}\"; there are {}", impl_->pathOf(name), word,
-                                   fmt::join(names, ", ")));
+    throw LocatedError(
+        fmt::format("{}: there is no \"{}\"{}", impl_->pathOf(name), word,
+                    nearestOfHint(word, std::vector<std::string>(names.begin(), names.end()))));
   index = static_cast<std::size_t>(found - names.begin());
 }
 
@@ -265,8 +266,8 @@ void JsonReader::finish() const {
     if (impl_->asked.empty())
       throw LocatedError(fmt::format("{}: there are no fields here", impl_->pathOf(key)));
     else if (std::ranges::find(impl_->asked, std::string_view(key)) == impl_->asked.end())
-      throw LocatedError(fmt::format("{}: there is no such field{}", impl_->pathOf(key),
-                                     nearestOfHint(key, impl_->asked)));
+      throw LocatedError(
+          fmt::format("{}: there is no such field{}", impl_->pathOf(key), nearestOfHint(key, impl_->asked)));
 }
 
 }  // namespace muster

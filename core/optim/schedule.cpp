@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/nearest_word.h"
 #include "muster/core/optim/schedules.h"
 
 namespace muster {
@@ -51,7 +52,7 @@ Schedule::Schedule(double value) : Schedule(FixedSchedule{value}) {}
 void Schedule::field(std::string_view name, Fields& fields) {
   std::string type(holder_->type());
   fields.object(name, type, [&](Fields& inside) {
-    if (type != holder_->type()) holder_ = registry().make(type);
+    if (type != holder_->type()) holder_ = makeByName(registry(), type);
     holder_->fields(inside);
   });
 }

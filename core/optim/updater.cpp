@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/nearest_word.h"
 #include "muster/core/optim/updaters.h"
 
 namespace muster {
@@ -46,7 +47,7 @@ Updater::Updater() : Updater(Sgd{}) {}
 void Updater::field(std::string_view name, Fields& fields) {
   std::string type(holder_->type());
   fields.object(name, type, [&](Fields& inside) {
-    if (type != holder_->type()) holder_ = registry().make(type);
+    if (type != holder_->type()) holder_ = makeByName(registry(), type);
     holder_->fields(inside);
   });
 }
@@ -58,7 +59,7 @@ Registry<detail::UpdaterHolder>& Updater::registry() {
 
 Updater Updater::named(std::string_view type, double learningRate) {
   Updater updater;
-  updater.holder_ = registry().make(type);
+  updater.holder_ = makeByName(registry(), type);
   updater.holder_->setLearningRate(learningRate);
   return updater;
 }

@@ -59,10 +59,14 @@ std::string problemIn(std::span<const char* const> arguments, const po::error& e
   return fmt::format("the arguments \"{}\" cannot be read", fmt::join(arguments, " "));
 }
 
-/// The end of the message about an option that there is not.
+/// The end of the message about an option that there is not: one that begins with its words, or the nearest.
 std::string hintFor(std::string_view option, std::span<const std::string> known) {
   option.remove_prefix(std::min(option.find_first_not_of('-'), option.size()));
-  const auto nearest = muster::nearestWord(option, known);
+  const auto longer = std::ranges::find_if(known, [&](const std::string& one) {
+    return !option.empty() && one.starts_with(option) &&
+           (one[option.size()] == '-' || one.substr(option.size()) == "s");
+  });
+  const auto nearest = longer != known.end() ? std::optional(*longer) : muster::nearestWord(option, known);
   return nearest ? fmt::format("; the nearest is --{}", *nearest) : "";
 }
 
@@ -144,6 +148,12 @@ bool CommandLine::read(int argc, const char* const* argv) {
       return false;
     }
   return true;
+}
+
+bool CommandLine::has(const char* option) const {
+  return std::ranges::any_of(groups_, [&](const po::options_description& group) {
+    return group.find_nothrow(option, false) != nullptr;
+  });
 }
 
 bool CommandLine::said(const char* option) const {

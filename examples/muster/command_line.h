@@ -90,6 +90,8 @@ class CommandLine {
   /// Reads the arguments and fills the targets. @return false if it printed the help.
   /// @throws muster::InvalidArgument naming the option that is unknown, malformed or out of range.
   bool read(int argc, const char* const* argv);
+  /// Whether there is an option of this name.
+  bool has(const char* option) const;
   /// Whether the user gave an option, after `read`.
   bool said(const char* option) const;
   /// @throws muster::InvalidArgument "--NAME why" for the first of these options that the user gave.

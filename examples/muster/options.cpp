@@ -75,9 +75,12 @@ bool readOptions(CommandLine& line, const Call& call) try {
   for (const auto& word : call.options)
     if (const auto option = word.substr(0, word.find('='));
         text.starts_with(fmt::format("there is no option {};", option))) {
-      const auto instead = insteadOf(option);
+      for (const auto* const end : {"-", "s;"})  // of the option meant, which the user has left out
+        if (text.find(fmt::format("; the nearest is {}{}", option, end)) != text.npos) throw;
+      const bool trains = line.has("workers"), sets = trains || (line.has("set") && runsFile(call));
+      const auto instead = sets ? insteadOf(option, trains) : "";
       require(instead.empty(), "there is no option {}: use {}", option, instead);
-      require(!runsFile(call), "{}; fields of the run file are set as in --set training.workers=4", text);
+      require(!sets, "{}; fields of the run file are set as in --set training.workers=4", text);
     }
   throw;
 }

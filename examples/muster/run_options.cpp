@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <string_view>
 
@@ -187,6 +188,17 @@ std::string optionOf(std::string_view field) {
   return {};
 }
 
+/// An option's name as fields are spelt: `learningRate` of `learning-rate`.
+std::string asField(std::string_view option) {
+  std::string name;
+  for (const char c : option)
+    if (name.ends_with('-'))
+      name.back() = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    else
+      name += c;
+  return name;
+}
+
 /// The option for a variable of the environment; "" for another word.
 std::string variableOption(std::string_view word) {
   constexpr std::pair<std::string_view, std::string_view> kVariables[] = {
@@ -303,10 +315,26 @@ std::string withOptions(std::string text,
   return text;
 }
 
-std::string insteadOf(const std::string& option) {
-  const auto* const found =
+std::string insteadOf(std::string_view option, bool trains) {
+  const auto* const former =
       std::ranges::find(kInstead, option, &std::pair<std::string_view, std::string_view>::first);
-  return found == std::end(kInstead) ? "" : std::string(found->second);
+  if (trains && former != std::end(kInstead)) return std::string(former->second);
+  const auto name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
+  const auto sets = [](const auto& fields, std::string_view value) {
+    std::string text;
+    for (const std::string_view field : fields)
+      text += fmt::format("{}--set {}={}", text.empty() ? "" : " ", field, value);
+    return text;
+  };
+  for (const auto& group : groups())
+    for (const auto& row : group.options)
+      if (row.option == name) return sets(row.fields, *row.value == '\0' ? "true" : row.value);
+  const auto path = detail::fieldNamed(asField(name));
+  if (path.empty()) return {};
+  auto known = trains ? optionOf(path) : "";
+  if (known.empty()) return sets(std::array{path}, "VALUE");
+  known.pop_back();  // the space
+  return known;
 }
 
 }  // namespace program

@@ -59,7 +59,9 @@ auto sayErrors(const std::function<std::string(std::string)>& say, const Body& b
   }
 }
 
-/// What to use instead of an option that mnist_convnet had, as "--strategy"; "" for any other option.
-std::string insteadOf(const std::string& option);
+/// What to use instead of an option that a command does not have: another one, as "--lr" for
+/// "--learning-rate", or "--set training.epochs=N"; "" if its name tells no field.
+/// @param trains  whether the command has the options of `describeFields`; else it has `--set` alone.
+std::string insteadOf(std::string_view option, bool trains);
 
 }  // namespace program

@@ -805,6 +805,8 @@ TEST_CASE("muster example writes a run file for a newcomer's data, and mistakes 
 
   CHECK(contains(muster.problem({"train", "rows.csv"}), "muster example rows.csv prints one for it"));
   CHECK(contains(muster.problem({"evaluate", "rows.safetensors"}), "is a model file; give the run file"));
+  CHECK(muster.problem({"evaluate", "own.json", "--seed", "3"}) ==
+        "muster: there is no option --seed: use --set data.seed=N --set network.seed=N\n");
   CHECK(contains(muster.problem({"train", "own.json", "--layers", "2"}), "as in --set training.workers=4"));
   CHECK(contains(
       muster.problem({"evaluate", "own.json"}),

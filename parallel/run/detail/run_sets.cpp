@@ -4,7 +4,10 @@
 #include <boost/json.hpp>
 #include <charconv>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -141,20 +144,19 @@ void requireField(std::string_view path) {
           "a run file has no field {}{}", path, nearestHint(path, known));
 }
 
+/// Names by which fields may be meant, with their paths.
+std::multimap<std::string, std::string, std::less<>> shortNames() {
+  std::multimap<std::string, std::string, std::less<>> all(std::begin(kAliases), std::end(kAliases));
+  for (const auto& field : fieldLines()) all.emplace(lastPart(field.path), field.path);
+  return all;
+}
+
 /// The path of the field that a user means by a name alone, misspelt perhaps; "" if that is not clear.
 std::string meantBy(std::string_view name) {
-  std::vector<std::string> names, paths;
-  for (const auto& [alias, path] : kAliases) {
-    names.emplace_back(alias);
-    paths.emplace_back(path);
-  }
-  for (const auto& field : fieldLines()) {
-    names.emplace_back(lastPart(field.path));
-    paths.push_back(field.path);
-  }
+  std::vector<std::string> names;
+  for (const auto& [known, path] : shortNames()) names.push_back(known);
   const auto nearest = nearestWord(name, names);
-  if (!nearest || std::ranges::count(names, *nearest) != 1) return {};
-  return paths[static_cast<std::size_t>(std::ranges::find(names, *nearest) - names.begin())];
+  return nearest ? fieldNamed(*nearest) : "";
 }
 
 /// @throws InvalidArgument if no run file has the first part of this path.
@@ -246,6 +248,12 @@ json::value jsonOrWord(const std::string& text) {
     if (const auto value = numberIn(text); value && std::isfinite(*value)) return *value;
     return json::value(text);
   }
+}
+
+std::string fieldNamed(std::string_view name) {
+  const auto all = shortNames();
+  const auto [first, last] = all.equal_range(name);
+  return std::distance(first, last) == 1 ? first->second : "";
 }
 
 std::string_view keyOf(std::string_view text) {

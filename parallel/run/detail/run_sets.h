@@ -28,6 +28,9 @@ void expandShortForms(boost::json::object& run);
 /// The value of a text: parsed as JSON, or else the word itself.
 boost::json::value jsonOrWord(const std::string& text);
 
+/// The path of the only field with this last part, or with this other name, as `lr`; "" if there is none.
+std::string fieldNamed(std::string_view name);
+
 /// The path of an override: of "training.workers=4" it is "training.workers".
 std::string_view keyOf(std::string_view text);
 

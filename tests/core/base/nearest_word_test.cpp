@@ -12,6 +12,8 @@ const std::vector<std::string> kKnown{"rate", "momentum", "rats"};
 TEST_CASE("the nearest word is the one with the fewest changes, of equal ones the first") {
   CHECK(nearestWord("rat", kKnown) == "rate");  // one letter, as of "rats"
   CHECK(nearestWord("momenta", kKnown) == "momentum");
+  CHECK(nearestWord("cvs", std::vector<std::string>{"mnist", "csv"}) == "csv");  // two have changed places
+  CHECK(nearestWord("ab", std::vector<std::string>{"cba", "ba"}) == "ba");
 }
 
 TEST_CASE("a word that is more than a third away from all others has no nearest one") {
@@ -29,6 +31,8 @@ TEST_CASE("the end of a message has the nearest word, and all words if it says s
   CHECK(nearestOfHint("rat", kKnown) == "; the nearest is rate, of rate, momentum, rats");
   CHECK(nearestOfHint("zigzag", kKnown) == "; there are rate, momentum, rats");
   CHECK(nearestOfHint("rat", {}) == "; there are none");
+  CHECK(nearestInListHint("sdg", "adam, sgd") == "; the nearest is sgd");
+  CHECK(nearestInListHint("newton", "adam, sgd").empty());
 }
 
 }  // namespace

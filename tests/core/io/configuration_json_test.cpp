@@ -116,7 +116,7 @@ TEST_CASE("mistakes in a configuration are reported with their path") {
             .starts_with("layers[2].kernal: there is no such field; the nearest is kernel, of type, name, "
                          "outChannels, kernel, "));
   CHECK(problemOf(with("", R"([{"type": "dense", "activation": "rellu"}])"))
-            .starts_with("layers[0].activation: there is no \"rellu\"; there are identity, "));
+            .starts_with("layers[0].activation: there is no \"rellu\"; the nearest is relu, of identity, "));
   CHECK(problemOf("{\n\"format\": ").starts_with("not valid JSON at line 2, column "));
 }
 

@@ -57,9 +57,9 @@ TEST_CASE("a written schedule names its type and options") {
 }
 
 TEST_CASE("reading a type that does not exist names those that do") {
-  CHECK_REFUSED(
-      fromJson<Schedule>(R"({"it": {"type": "steps"}})"),
-      "it: schedule: there is no type \"steps\"; there are cosine, exponential, fixed, step, warmup");
+  CHECK_REFUSED(fromJson<Schedule>(R"({"it": {"type": "steps"}})"),
+                "it: schedule: there is no type \"steps\"; there are cosine, exponential, fixed, step, "
+                "warmup; the nearest is step");
 }
 
 TEST_CASE("a user-defined schedule can be used, and read after it is registered") {

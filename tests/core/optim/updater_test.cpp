@@ -165,7 +165,8 @@ TEST_CASE("updaters are created by name, with their defaults and a learning rate
   for (const auto& updater : kUpdaters) names.insert(updater.type());
   CHECK(names.size() == allUpdaters().size());  // kUpdaters has each of them
   CHECK_REFUSED(Updater::named("sdg", 0.1),
-                fmt::format("updater: there is no type \"sdg\"; there are {}", fmt::join(names, ", ")));
+                fmt::format("updater: there is no type \"sdg\"; there are {}; the nearest is sgd",
+                            fmt::join(names, ", ")));
 }
 
 TEST_CASE("Sgd keeps a velocity only with momentum, and files have it") {

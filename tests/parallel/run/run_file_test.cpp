@@ -177,7 +177,7 @@ TEST_CASE("values out of range are refused, and the error names their path") {
   const auto run = asJson(whole("csv"));
   const std::pair<const char*, const char*> cases[] = {
       {"format=muster-run/2", "format: this program reads \"muster-run/1\", found \"muster-run/2\""},
-      {"data.type=mnits", "data.type: there is no \"mnits\"; there are mnist"},
+      {"data.type=mnits", "data.type: there is no \"mnits\"; the nearest is mnist, of mnist, "},
       {"data.batch=0", "data.batch must be between 1 and 65536, got 0"},
       {"data.separator=ab", "data.separator must be one character, got \"ab\""},
       {"data.train=\"\"", "data.train: is missing, and data of type csv need it"},
@@ -190,7 +190,8 @@ TEST_CASE("values out of range are refused, and the error names their path") {
       {"training.nodes=many", "training.nodes must be auto, none, mpi, gloo or elastic, got many"},
       {"training.devices=gpu", "training.devices gpu: "},
       {"training.model=\"\"", "training.model: "},
-      {"training.mathMode=fp16", "training.mathMode: there is no \"fp16\"; there are auto, fp32, tf32, bf16"},
+      {"training.mathMode=fp16",
+       "training.mathMode: there is no \"fp16\"; the nearest is fp32, of auto, fp32, tf32, bf16"},
       {"training.strategy.name=diloko",
        "training.strategy.name: there is no strategy \"diloko\"; the nearest is diloco"},
       {"training.strategy.rate=0.7", "training.strategy: strategy averaging: there is no option \"rate\""},
