@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/comparison/tuned_field.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/input_file.h"
 #include "muster/core/io/json_fields.h"
@@ -112,7 +113,8 @@ std::vector<std::string> differences(const ComparisonGrid& saved, const Comparis
   const auto list = [](const std::vector<std::string>& tune) {
     return tune.empty() ? std::string("unset") : fmt::format("{}", fmt::join(tune, " "));
   };
-  if (!now.tune.empty()) found.note("tune", list(saved.tune), list(now.tune));
+  if (!now.tune.empty() && !joinTuning(saved.tune, now.tune))
+    found.note("tune", list(saved.tune), list(now.tune));
   return found.all;
 }
 
@@ -183,6 +185,7 @@ void ResultsFile::join(const ComparisonGrid& now) {
   }
   for (const auto seed : now.seeds)
     if (std::ranges::find(grid_.seeds, seed) == grid_.seeds.end()) grid_.seeds.push_back(seed);
+  if (auto tune = joinTuning(grid_.tune, now.tune)) grid_.tune = std::move(*tune);
 }
 
 const RunRecord* ResultsFile::find(const std::vector<std::string>& settings, std::int64_t seed) const {

@@ -30,10 +30,10 @@ class ResultsFile {
 
   /// Whether there is no file yet.
   bool fresh() const { return fresh_; }
-  /// Joins what is to be compared now with what the file has: arms and seeds are added, and what `now` leaves
-  /// open (no arm, no seed, no tuning, no `testEvery`) is the file's.
-  /// @throws FileError naming the differences if the common settings, the data, the tests, the tuning or an
-  ///         arm of the same name differ.
+  /// Joins what is to be compared now with what the file has: arms, seeds and values of the tuned fields are
+  /// added, and what `now` leaves open (no arm, no seed, no tuning, no `testEvery`) is the file's.
+  /// @throws FileError naming the differences if the common settings, the data, the tests, the tuned fields
+  ///         or an arm of the same name differ.
   void join(const ComparisonGrid& now);
 
   const std::filesystem::path& path() const { return path_; }

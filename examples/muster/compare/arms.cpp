@@ -39,6 +39,18 @@ std::vector<std::string> joinedSets(const std::vector<std::string>& sets, const 
   return all;
 }
 
+/// @throws InvalidArgument for a brace that is not closed, or not opened.
+void requireClosed(std::string_view text) {
+  int depth = 0;
+  bool quoted = false;
+  for (const char c : text) {
+    if (c == '"') quoted = !quoted;
+    if (!quoted) depth += (c == '{' ? 1 : 0) - (c == '}' ? 1 : 0);
+    require(depth >= 0, "it has a brace }} without one before it that it closes");
+  }
+  require(depth == 0, "it has a brace {{ that is not closed");
+}
+
 ComparisonArm armOf(const std::vector<std::string>& words, const BaseRun& base) {
   ComparisonArm arm{.name = fmt::format("{}", fmt::join(words, " "))};
   const auto workers = static_cast<int>(base.run().training.workers);
@@ -114,6 +126,7 @@ std::vector<ComparisonArm> parseArms(std::string_view text, const BaseRun& base,
   const auto name = nameIn(text);
   const auto rest = name.empty() ? text : text.substr(name.size() + 1);
   require(name.empty() || !name.starts_with(' '), "the name before the colon begins with a space");
+  requireClosed(rest);
   std::vector<std::vector<std::string>> all;
   for (const auto& one : expandBraces(rest)) all.push_back(wordsOf(one));
   require(!name.empty() || !all.front().empty(), "it is empty");

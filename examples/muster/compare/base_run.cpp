@@ -58,7 +58,9 @@ muster::RunFile BaseRun::run(const std::vector<std::string>& sets, std::int64_t 
   all.push_back(
       fmt::format("data.splitSeed={}", file.data.splitSeed < 0 ? file.data.seed : file.data.splitSeed));
   all.push_back(fmt::format("data.seed={}", seed));
-  return muster::RunFile::parse(text_, all);
+  auto run = muster::RunFile::parse(text_, all);
+  if (run.training.devices == "auto" && !unasked_.empty()) run.training.devices = unasked_;
+  return run;
 } catch (const muster::detail::OverrideError& error) {
   const program::FieldChoices own{.byOption = {}, .options = {}, .sets = sets_};
   if (error.index() < sets_.size()) throw InvalidArgument(own.problemOf(error.index(), error.what()));

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "muster/parallel/run/run_file.h"
@@ -18,6 +19,9 @@ class BaseRun {
 
   /// Sets a field of all arms, as for --set.
   void set(std::string field) { sets_.push_back(std::move(field)); }
+
+  /// What an arm's devices "auto" are, chosen once, so that all runs have the same; "": they stay "auto".
+  void setUnasked(std::string devices) { unasked_ = std::move(devices); }
 
   /// The run of an arm with a seed: the network's first weights and the order of the examples are the seed's;
   /// what is held out to test and to validate with is the same for all seeds.
@@ -37,6 +41,7 @@ class BaseRun {
  private:
   std::string path_, text_;
   std::vector<std::string> sets_;
+  std::string unasked_;
 };
 
 }  // namespace comparing

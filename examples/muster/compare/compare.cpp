@@ -176,9 +176,15 @@ int trainAndReport(GridSession& session, muster::Comparison& c, std::int64_t sam
   return muster::kInterruptedExit;
 }
 
+/// The devices of an arm that leaves the choice to the program, as the run file may, or not.
+std::string unaskedDevices(const muster::RunTraining& training, const std::vector<muster::Device>& devices) {
+  return muster::namesOf(training.devices == "auto" ? devices : muster::detail::chooseUnasked().devices);
+}
+
 int compareRun(const Options& options, const std::string& file, const std::string& text,
                const std::vector<muster::Device>& devices) {
   BaseRun base(file, text, options.sets);
+  base.setUnasked(unaskedDevices(base.run().training, devices));
   base.set("training.devices=" + muster::quoteJson(muster::namesOf(devices)));  // the same for all runs
   checkBase(base.run());
   auto now = gridOf(options, base);

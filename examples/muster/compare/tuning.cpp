@@ -6,6 +6,7 @@
 
 #include "examples/muster/compare/arms.h"
 #include "muster/core/base/error.h"
+#include "muster/core/comparison/tuned_field.h"
 
 namespace comparing {
 namespace {
@@ -16,7 +17,23 @@ using muster::require;
 using muster::TuningChoice;
 
 std::string nameOf(std::string_view tune) {
-  return std::string(tune.substr(0, tune.find('=')));
+  return muster::TunedField::of(tune).name;
+}
+
+/// @throws InvalidArgument for a text that is no field with several values.
+void checkValues(const std::string& tune, std::string_view by) {
+  const auto field = muster::TunedField::of(tune);
+  require(!field.name.empty() && !field.values.empty(),
+          "{} {}: expected a field and its values, as in learningRate=0.01,0.03,0.1", by, tune);
+  require(field.values.size() > 1,
+          "{} {}: there is one value, and tuning chooses among several, as in learningRate=0.01,0.03,0.1; an "
+          "arm or --set gives a field a single value",
+          by, tune);
+  muster::TunedField before{.name = {}, .values = {}};
+  for (const auto& value : field.values) {
+    require(!before.has(value), "{} {}: {} is given twice", by, tune, value);
+    before.values.push_back(value);
+  }
 }
 
 /// The path of the field in the run of an arm; "" if that arm keeps its own value.
@@ -56,9 +73,7 @@ std::vector<TuningChoice> choicesOf(const ComparisonArm& arm, const std::vector<
 void checkTune(const std::vector<std::string>& tune, const std::vector<ComparisonArm>& arms,
                const BaseRun& base, std::string_view by) {
   for (const auto& one : tune) {
-    const auto equals = one.find('=');
-    require(equals != one.npos && equals > 0 && one.find(',', equals) != one.npos,
-            "{} {}: expected a field and its values, as in learningRate=0.01,0.03,0.1", by, one);
+    checkValues(one, by);
     if (std::ranges::any_of(arms,
                             [&](const ComparisonArm& arm) { return !tunedPath(arm, one, base).empty(); }))
       continue;

@@ -112,6 +112,27 @@ TEST_CASE("other contents of the data are refused; the checksum of an earlier ve
   CHECK(earlier.grid().contents == "0");
 }
 
+TEST_CASE("further values of a tuned field join a comparison, and another field is refused") {
+  const TemporaryDirectory directory;
+  ResultsFile file(directory / "results.jsonl");
+  auto grid = gridOf({kOne}, {1});
+  grid.tune = {"learningRate=0.01,0.1", "batch=8,16"};
+  file.join(grid);
+  grid.tune = {"batch=16,32", "learningRate=1,0.10"};
+  file.join(grid);
+  const std::vector<std::string> joined{"learningRate=0.01,0.1,1", "batch=8,16,32"};
+  CHECK(file.grid().tune == joined);
+  grid.tune = {"learningRate=0.1,1", "batch=8,16"};  // a part of them
+  file.join(grid);
+  file.join(gridOf({}, {2}));
+  CHECK(file.grid().tune == joined);
+  grid.tune = {"learningRate=0.1,1"};
+  CHECK(thrown<FileError>([&] {
+          file.join(grid);
+        }).find("tune learningRate=0.01,0.1,1 batch=8,16,32 (now learningRate=0.1,1); give another file") !=
+        std::string::npos);
+}
+
 TEST_CASE("another run file, other data or another arm of the same name are refused with the difference") {
   const TemporaryDirectory directory;
   const auto path = written(directory);

@@ -78,6 +78,10 @@ TEST_CASE("an arm that cannot be read is quoted, with the nearest word and an ex
                 "workers={1,2,3,4,5,6,7,8,9,10,11}")
             .find("its braces give more than 1000 arms") != std::string::npos);
   CHECK(refusal("averaging =5").find("\"=5\" sets no field") != std::string::npos);
+  CHECK(refusal("averaging every={1,2") ==
+        "--arm \"averaging every={1,2\": it has a brace { that is not closed" + example);
+  CHECK(refusal("averaging every=1,2}") ==
+        "--arm \"averaging every=1,2}\": it has a brace } without one before it that it closes" + example);
 }
 
 TEST_CASE("a seed draws weights and order, but not what is held out") {
@@ -93,6 +97,15 @@ TEST_CASE("a seed draws weights and order, but not what is held out") {
   CHECK(thrown<InvalidArgument>([] {
           base().run({"training.workers=0"});
         }).starts_with("training.workers must be between"));
+}
+
+TEST_CASE("devices that an arm leaves to the program are those that were chosen once") {
+  auto run = base();
+  CHECK(run.run({"training.devices=auto"}).training.devices == "auto");
+  run.setUnasked("cuda:1");
+  run.set("training.devices=cpu");
+  CHECK(run.run({"training.devices=auto"}).training.devices == "cuda:1");
+  CHECK(run.run().training.devices == "cpu");
 }
 
 TEST_CASE("tuning tries all combinations of what an arm does not set itself") {
@@ -113,6 +126,9 @@ TEST_CASE("tuning tries all combinations of what an arm does not set itself") {
   };
   CHECK(refusal("learningRate", plain) ==
         "--tune learningRate: expected a field and its values, as in learningRate=0.01,0.03,0.1");
+  CHECK(refusal("learningRate=0.1", plain)
+            .starts_with("--tune learningRate=0.1: there is one value, and tuning "));
+  CHECK(refusal("learningRate=0.1,1,0.10", plain) == "--tune learningRate=0.1,1,0.10: 0.10 is given twice");
   CHECK(refusal("learningRate=0.1,0.2", own) ==
         "--tune learningRate=0.1,0.2: every arm sets learningRate itself");
   CHECK(refusal("rate=1,2", plain).find("called \"rate\"") != std::string::npos);
