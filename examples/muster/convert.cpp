@@ -122,9 +122,12 @@ Paths pathsOf(const std::string& file, const ConvertOptions& options, Format for
   paths.reads("the first argument", file);
   paths.reads("--network", options.network);
   if (format == Format::Json)
-    paths.writesResult("--out", options.out);
+    paths.writesResult("--out", options.out, Content::Json);
   else
-    paths.writes("--out", options.out);
+    paths.writes("--out", options.out,
+                 format == Format::Onnx   ? Content::Onnx
+                 : format == Format::Dl4j ? Content::Zip
+                                          : Content::Model);
   return paths;
 }
 

@@ -43,6 +43,16 @@ std::string inOptions(std::string text) {
   return withOptions(std::move(text), kOptions);
 }
 
+/// @throws InvalidArgument for what this command writes, or training does, in place of data.
+void requireData(const std::filesystem::path& file) {
+  const auto ending = file.extension();
+  const bool run = ending == ".json";
+  require(!run && ending != ".safetensors",
+          "{} is named like a {}, and muster example needs a table or a directory of images, for which it "
+          "prints a run file: muster example {}.csv > {}.json",
+          file.string(), run ? "run file" : "model", file.stem().string(), file.stem().string());
+}
+
 /// The files that the program ships, by name.
 constexpr std::pair<std::string_view, std::string_view> kShipped[] = {{"mnist", kMnistRun}};
 
@@ -78,6 +88,7 @@ int example(const Call& call) {
       printResult(text);
       return 0;
     }
+  requireData(call.file);
   const bool pictures = !call.file.empty() && fileTypeOf(call.file) == std::filesystem::file_type::directory;
   if (call.file.empty() || pictures)
     line.refuse({"label", "separator", "no-header", "regression"}, "is for a table");

@@ -34,7 +34,7 @@ int page(const Call& call) {
     Paths paths;
     for (const auto& file : curvesBelow(directory))
       paths.reads(fmt::format("the run {}", file.string()), file);
-    paths.writesResult("--out", out);
+    paths.writesResult("--out", out, Content::Page);
     paths.check();
     if (writeResult(out, stillPageOf(directory))) fmt::print("written: {}\n", out.string());
     return 0;

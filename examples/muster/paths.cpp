@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <string_view>
 #include <system_error>
@@ -14,6 +15,7 @@
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/output_path.h"
 #include "muster/core/io/picture.h"
+#include "muster/parallel/run/run_file.h"
 
 namespace program {
 
@@ -41,21 +43,65 @@ std::string markOf(std::string_view name) {
   return name.ends_with(".curves.jsonl") ? std::string(curvesMark()) : "";
 }
 
-/// @throws muster::FileError for a file that has such a name, but is not of these programs.
-void checkReplaced(const std::string& option, const std::filesystem::path& file) {
+/// The beginning of a file; "" if there is none, or no regular one.
+std::string beginningOf(const std::filesystem::path& file) {
   constexpr std::streamsize kBeginning = 1 << 16;
-  const auto mark = markOf(file.filename().string());
   std::error_code missing;
-  if (mark.empty() || !std::filesystem::is_regular_file(file, missing) ||
-      std::filesystem::file_size(file, missing) == 0)
-    return;
+  if (!std::filesystem::is_regular_file(file, missing)) return {};
   std::string beginning(kBeginning, '\0');
   std::ifstream in(file, std::ios::binary);
   in.read(beginning.data(), kBeginning);
-  beginning.resize(static_cast<std::size_t>(in.gcount()));
-  if (beginning.find(mark) == std::string::npos)
-    throw muster::FileError(
-        file, fmt::format("would be replaced, but this program has not written it; give another {}", option));
+  beginning.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
+  return beginning;
+}
+
+/// Whether a JSON file is one that a user may have written: a run file, and no result, which holds one.
+bool isRunFile(std::string_view beginning) {
+  return beginning.find(muster::RunFile::kFormat) != beginning.npos &&
+         beginning.find("\"configuration\"") == beginning.npos;
+}
+
+/// Whether a file that begins so has this content.
+bool has(Content content, std::string_view beginning) {
+  switch (content) {
+    case Content::Any:
+      return true;
+    case Content::Model:  // a safetensors file: the length of the header, and the header, a JSON object
+      return beginning.size() > 8 && beginning[8] == '{';
+    case Content::Json: {
+      const auto first = beginning.find_first_not_of(" \t\r\n");
+      return first != beginning.npos && beginning[first] == '{' && !isRunFile(beginning);
+    }
+    case Content::Predictions:
+      return beginning.substr(0, beginning.find('\n')).find("prediction") != beginning.npos;
+    case Content::Page:
+      return beginning.find(pageMark()) != beginning.npos;
+    case Content::Onnx:  // its first field, the version
+      return beginning.starts_with('\x08');
+    case Content::Zip:
+      return beginning.starts_with("PK");
+  }
+  return true;
+}
+
+std::string_view nounOf(Content content) {
+  switch (content) {
+    case Content::Any:
+      break;
+    case Content::Model:
+      return "no model or weights";
+    case Content::Json:
+      return "no result in JSON";
+    case Content::Predictions:
+      return "no predictions";
+    case Content::Page:
+      return "no page of this program";
+    case Content::Onnx:
+      return "no ONNX model";
+    case Content::Zip:
+      return "no zip file";
+  }
+  return "";
 }
 
 }  // namespace
@@ -69,14 +115,15 @@ void Paths::readsPictures(std::string option, const std::filesystem::path& direc
   if (!directory.empty()) pictures_.push_back({.option = std::move(option), .path = directory});
 }
 
-void Paths::writesResult(std::string option, const std::filesystem::path& file) {
-  if (!isStandardOutput(file)) writes(std::move(option), file);
+void Paths::writesResult(std::string option, const std::filesystem::path& file, Content content) {
+  if (!isStandardOutput(file)) writes(std::move(option), file, content);
 }
 
-void Paths::writes(std::string option, const std::filesystem::path& file) {
+void Paths::writes(std::string option, const std::filesystem::path& file, Content content) {
   require(!isStandardOutput(file), "{}: {} is standard output; give the name of a file{}", option,
           file.string(), file == "-" ? ", and if - is one, write ./-" : "");
-  if (!file.empty()) files_.push_back({.option = std::move(option), .path = file, .written = true});
+  if (!file.empty())
+    files_.push_back({.option = std::move(option), .path = file, .written = true, .content = content});
 }
 
 void Paths::writesInto(std::string option, const std::filesystem::path& directory,
@@ -121,6 +168,18 @@ void Paths::checkNames() const {
               file.path.string(), read.option, read.path.string());
 }
 
+void Paths::checkReplaced(const Entry& file) {
+  const auto mark = file.inDirectory ? markOf(file.path.filename().string()) : "";
+  if (mark.empty() && file.content == Content::Any) return;
+  const auto beginning = beginningOf(file.path);
+  if (beginning.empty() || (beginning.find(mark) != beginning.npos && has(file.content, beginning))) return;
+  throw muster::FileError(file.path,
+                          fmt::format("would be replaced, but {}; give another {}",
+                                      file.inDirectory ? "this program has not written it"
+                                                       : fmt::format("it is {}", nounOf(file.content)),
+                                      file.option));
+}
+
 void Paths::check() const {
   checkNames();
   for (const auto& directory : directories_) muster::checkOutputDirectory(directory.path);
@@ -128,7 +187,7 @@ void Paths::check() const {
     std::error_code unreachable;
     const bool made = file.inDirectory && !std::filesystem::exists(file.path.parent_path(), unreachable);
     if (file.written && !made) muster::checkOutputFile(file.path);
-    if (file.inDirectory) checkReplaced(file.option, file.path);
+    if (file.written) checkReplaced(file);
   }
 }
 

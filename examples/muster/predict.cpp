@@ -139,7 +139,7 @@ Predicted byModel(const Call& call, const Options& options) {
     paths.readsPictures("the pictures", data);
   else
     paths.reads("the data", data);
-  paths.writesResult("--out", options.out);
+  paths.writesResult("--out", options.out, Content::Predictions);
   paths.check();
   const auto description = readInputDescription(call.file);
   if (!description.empty()) requireKind(call.file, description.pictures.has_value(), data);

@@ -23,9 +23,9 @@ Paths pathsOf(const std::filesystem::path& runFile, const RunFile& run,
   addTo(paths, run.data);
   paths.reads("training.resume", resumed, /*replacedBy=*/"training.model");
   paths.reads("training.initialModel", run.training.initialModel, /*replacedBy=*/"training.model");
-  paths.writes("training.model", run.training.model);
+  paths.writes("training.model", run.training.model, Content::Model);
   if (const auto& e = run.listeners.earlyStopping)
-    paths.writes("listeners.earlyStopping.bestFile", e->bestFile);
+    paths.writes("listeners.earlyStopping.bestFile", e->bestFile, Content::Model);
   if (const auto& c = run.listeners.checkpoints)
     paths.writesCheckpoints("listeners.checkpoints.directory", c->directory);
   paths.writesInto("listeners.tensorBoard", run.listeners.tensorBoard);

@@ -47,8 +47,8 @@ Trained::Trained(const Call& call, const TrainedOptions& options)
                                       : "--model",
               model);
   addTo(paths, run.data);
-  paths.writesResult("--out", options.out);
-  paths.writesResult("--json", options.json);
+  paths.writesResult("--out", options.out, Content::Predictions);
+  paths.writesResult("--json", options.json, Content::Json);
   paths.check();
   detail::chooseData(run, model);
   detail::chooseSplit(run, model, options.on, options.sets);

@@ -31,14 +31,15 @@ inline void checkInterruptBeforeFirstStep(
   int workers = 8;
   milliseconds delay{0};
   for (int trial = 0; trial < kTrials; ++trial) {
-    writeFile(sandbox.directory / file, "earlier");
+    const std::string earlier = "\x02.......{}";  // as a model begins
+    writeFile(sandbox.directory / file, earlier);
     Program running(executable, sandbox.launch(argumentsFor(std::to_string(workers))));
     REQUIRE(running.awaitText("plan: "));
     std::this_thread::sleep_for(delay);
     running.signal(SIGINT);
     const auto outcome = running.wait();
     REQUIRE(outcome.exit == 130);
-    const bool kept = readFile(sandbox.directory / file) == "earlier";
+    const bool kept = readFile(sandbox.directory / file) == earlier;
     if (contains(outcome.out, "ended before the first step: nothing was saved\n")) {
       CHECK(kept);
       return;

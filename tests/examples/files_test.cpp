@@ -97,6 +97,40 @@ TEST_CASE("a path that is read or written under two options is refused") {
   CHECK_NOTHROW(paths.check());
 }
 
+TEST_CASE("a file of other content is not replaced") {
+  using program::Content;
+  const test::TemporaryDirectory directory;
+  const auto file = directory / "file";
+  const auto refusal = [&](const std::string& bytes, Content content) -> std::string {
+    test::writeFile(file, bytes);
+    program::Paths paths;
+    paths.writes("--out", file, content);
+    try {
+      paths.check();
+      return "";
+    } catch (const FileError& error) {
+      return error.what();
+    }
+  };
+  const std::string table = "a,b,kind\n1,2,cat\n",
+                    result = R"({"program": "muster", "configuration": {"format": "muster-run/1"}})",
+                    run = R"({"format": "muster-run/1"})", model("\x02\0\0\0\0\0\0\0{}", 10);
+  CHECK(refusal(table, Content::Model) ==
+        file.string() + ": would be replaced, but it is no model or weights; give another --out");
+  for (const auto content : {Content::Json, Content::Predictions, Content::Onnx, Content::Zip})
+    CHECK(contains(refusal(table, content), "would be replaced, but it is no "));
+  if (test::kWithPage) CHECK(contains(refusal(table, Content::Page), "it is no page of this program"));
+  CHECK(contains(refusal(run, Content::Json), "it is no result in JSON"));
+  CHECK(refusal(model, Content::Model).empty());
+  CHECK(refusal(result, Content::Json).empty());
+  CHECK(refusal(R"({"accuracy": 1})", Content::Json).empty());
+  CHECK(refusal("id,prediction,probability\n", Content::Predictions).empty());
+  CHECK(refusal("\x08\x07", Content::Onnx).empty());
+  CHECK(refusal("PK\x03\x04", Content::Zip).empty());
+  CHECK(refusal(table, Content::Any).empty());
+  CHECK(refusal("", Content::Model).empty());
+}
+
 TEST_CASE("a help text that cannot be written is a failure") {
   for (const char* executable :
        {MUSTER_CHAR_LSTM, MUSTER_DATA_PARALLEL, MUSTER_FINE_TUNE, MUSTER_MNIST_CONVNET,

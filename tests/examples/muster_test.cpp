@@ -214,14 +214,15 @@ TEST_CASE("a training that diverges names its learning rate") {
   for (int i = 0; i < 40; ++i) rows += fmt::format("{},{},{}\n", i % 5 - 2, i % 3 - 1, i % 7 - 3);
   muster.write("rows.csv", rows);
   muster.write("rows.json", csvRun(1, true));
-  muster.write("model.safetensors", "a good one");
+  const std::string good = "\x02.......{}";  // as a model begins
+  muster.write("model.safetensors", good);
   CHECK(contains(test::errorOf(muster.run({"train", "rows.json", "--set", "training.epochs=2", "--set",
                                            R"(network.updater.learningRate={"type": "fixed", "value": 1})"}),
                                1),
                  "muster: the training diverged: its loss went from "));
-  CHECK(muster.read("model.safetensors") == "a good one");
+  CHECK(muster.read("model.safetensors") == good);
   // Early stopping restores the best state of this training, which diverged in its first epoch.
-  muster.write("best.safetensors", "a good one");
+  muster.write("best.safetensors", good);
   const auto restored =
       test::errorOf(muster.run({"train", "rows.json",
                                 "--set", "training.epochs=2",
@@ -235,8 +236,8 @@ TEST_CASE("a training that diverges names its learning rate") {
                                 "--set", "listeners.checkpoints.best.mode=min"}),
                     1);
   CHECK_MESSAGE(contains(restored, "muster: the training diverged: its loss went from "), restored);
-  CHECK(muster.read("model.safetensors") == "a good one");
-  CHECK(muster.read("best.safetensors") == "a good one");
+  CHECK(muster.read("model.safetensors") == good);
+  CHECK(muster.read("best.safetensors") == good);
   CHECK_FALSE(std::filesystem::exists(muster.directory / "c" / "checkpoint-best.safetensors"));
   CHECK(muster.run({"train", "rows.json"}).exit == 0);
 }
@@ -839,6 +840,10 @@ TEST_CASE("muster example writes a run file for a newcomer's data, and mistakes 
                  "34 examples to train with (17 batches of 2), 6 to validate and 0 to test with"));
   CHECK(contains(muster.problem({"--versoin"}), "the nearest is --version"));
   CHECK(contains(muster.problem({"example", "--grey"}), "--grey is for a directory of images"));
+  CHECK(muster.problem({"example", "churn.json"}) ==
+        "muster: churn.json is named like a run file, and muster example needs a table or a directory of "
+        "images, for which it prints a run file: muster example churn.csv > churn.json\n");
+  CHECK(contains(muster.problem({"example", "x/churn.safetensors"}), "is named like a model, and "));
   CHECK(muster.run({"help", "train"}).out == muster.run({"train", "--help"}).out);
   CHECK(contains(muster
                      .run({"plan", "run.json", "--set", "data.train=rows.csv", "--set", "data.separator=;",

@@ -203,12 +203,13 @@ TEST_CASE("a device that is not available is refused before the data are read") 
 
 TEST_CASE("a full disk ends a training with a message, and leaves existing files") {
   const Convnet convnet;
-  test::writeFile(convnet.directory / "model.safetensors", "the one before");
+  const std::string before = "\x02.......{}";  // as a model begins
+  test::writeFile(convnet.directory / "model.safetensors", before);
   auto launch = convnet.launch(Convnet::small({"--epochs", "1", "--quiet", "--model", "model.safetensors"}));
   launch.fileSizeLimit = 64 * 1024;  // the model takes 3.4 MB
   const auto run = test::runProgram(Convnet::kExecutable, launch);
   checkRefusal(run, 1, "model.safetensors: could not be written: File too large");
-  CHECK(test::readFile(convnet.directory / "model.safetensors") == "the one before");
+  CHECK(test::readFile(convnet.directory / "model.safetensors") == before);
   CHECK(convnet.directory.names() == std::set<std::string>{"model.safetensors"});
 }
 
