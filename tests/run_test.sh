@@ -186,6 +186,11 @@ installs "${ubuntu}jammy\n" - 'g++-12 ninja-build libdnnl-dev' 'g++ cmake libboo
 installs "ID=fedora\n" - '' 'g++ cmake' 'Boost 1.81 or newer'
 # A package that is not available does not prevent the others.
 installs "${debian}trixie\n" libboost-json1.83-dev 'g++ cmake zlib1g-dev' libboost-json1.83-dev 'Boost.JSON  [Debian'
+# The help of commands that are no programs, and options that they do not have: nothing is installed.
+for call in 'packages --help' 'packages g++ -h' 'test --help' 'build --help' 'build release --help'; do
+  installs "${debian}trixie\n" - '' '--help -h g++' './run test [options]' "$call"
+done
+installs "${debian}trixie\n" - '' '--bogus g++' 'run: packages: there is no option --bogus' 'packages g++ --bogus'
 # Installs the packages for processes that connect with Gloo.
 installs "${debian}trixie\n" - 'g++ libgloo-dev' libopenmpi-dev 'trained --workers 1' 'nodes --gloo 2 --workers 1'
 installs "${debian}trixie\n" - 'g++ libgloo-dev' libopenmpi-dev 'trained --store here' 'mnist --store here'
