@@ -92,6 +92,27 @@ void introduce(const RunSession& session) {
     if (!remark.empty()) fmt::print("note: {}\n", remark);
 }
 
+/// The run with its data and network, and its paths checked.
+PreparedRun prepare(const RunFile& run, const Options& options) {
+  return detail::prepareRun(run, options.nodes, [&](const PreparedRun& before) {
+    detail::requireOwnDirectory(before);
+    if (before.first()) checkPaths(options, before.run, before.resumed.file);
+  });
+}
+
+/// Trains until the end or an interruption. @return whether this process is the first one now: of elastic
+/// nodes another one may have been it before.
+bool trainAll(RunSession& session) {
+  TrainingInterrupt interrupt;
+  session.train(interrupt.token());
+  const bool first = session.prepared().nodes.node() == 0;
+  if (first)
+    interrupt.end(session.saved());
+  else
+    interrupt.end();
+  return first;
+}
+
 /// Prints the results and writes the files asked for.
 void conclude(RunSession& session, const RunScores& scores, const Options& options, double seconds) {
   const RunFile& run = session.run();
@@ -121,10 +142,7 @@ void conclude(RunSession& session, const RunScores& scores, const Options& optio
 int trainRun(const RunFile& run, Options options) {
   const auto started = std::chrono::steady_clock::now();
   endOnInterrupt(kInterruptedBefore);
-  auto prepared = detail::prepareRun(run, options.nodes, [&](const PreparedRun& before) {
-    detail::requireOwnDirectory(before);
-    if (before.first()) checkPaths(options, before.run, before.resumed.file);
-  });
+  auto prepared = prepare(run, options);
   const bool first = prepared.first();
   options.quiet = options.quiet || !first;
   if (const auto& notice = prepared.data.notice; !notice.empty()) fmt::print("{}\n", notice);
@@ -133,21 +151,15 @@ int trainRun(const RunFile& run, Options options) {
   RunSession session(std::move(prepared), {.progress = !options.quiet,
                                            .terminal = options.watch,
                                            .sink = [](std::string_view line) { fmt::print("{}\n", line); }});
-  const auto& nodes = session.prepared().nodes;
   if (!options.quiet) introduce(session);
   if (!first && session.prepared().resumed.file.empty() && !run.training.resume.empty())
     detail::logNothingToResume(run.training.resume);
 
-  TrainingInterrupt interrupt;
-  session.train(interrupt.token());
-  const bool firstLeft = nodes.node() == 0;  // elastic nodes: another one may be the first now
-  if (firstLeft)
-    interrupt.end(session.saved());
-  else
-    interrupt.end();
+  const bool firstLeft = trainAll(session);
   const int status = session.interrupted() ? kInterruptedExit : 0;
   const auto scores = session.evaluate();
   if (!firstLeft) {
+    const auto& nodes = session.prepared().nodes;
     if (nodes.elastic() && !options.quiet)
       fmt::print("this was process {} of the training: process 0 saves the network and tests it\n",
                  nodes.node());
