@@ -12,7 +12,7 @@
 #include "muster/core/io/json_value.h"
 #include "muster/parallel/run/detail/field_list.h"
 #include "muster/parallel/run/detail/override_error.h"
-#include "muster/parallel/run/detail/run_sets.h"
+#include "muster/parallel/run/detail/run_overrides.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace program {

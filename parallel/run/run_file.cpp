@@ -9,7 +9,7 @@
 #include "muster/parallel/run/detail/override_error.h"
 #include "muster/parallel/run/detail/run_checks.h"
 #include "muster/parallel/run/detail/run_fields.h"
-#include "muster/parallel/run/detail/run_sets.h"
+#include "muster/parallel/run/detail/run_overrides.h"
 #include "muster/parallel/run/detail/saved_run.h"
 #include "muster/parallel/run/named_networks.h"
 #include "muster/parallel/strategies/named_strategy.h"
@@ -126,7 +126,7 @@ RunFile readRun(std::string_view text, std::span<const std::string> overrides) {
   if (auto* const result = value.get_object().if_contains("configuration");
       result != nullptr && result->is_object() && !value.get_object().contains("format"))
     value = json::value(*result);
-  detail::applySets(value.get_object(), overrides);
+  detail::applyOverrides(value.get_object(), overrides);
   detail::expandShortForms(value.get_object());
   refuseNul(value, "");
   for (const auto* const other : {"$schema", "compare"})  // for editors, and for muster compare

@@ -12,7 +12,7 @@
 #include "muster/core/io/json_value.h"
 #include "muster/parallel/run/detail/named_network_schemas.h"
 #include "muster/parallel/run/detail/run_fields.h"
-#include "muster/parallel/run/detail/run_sets.h"
+#include "muster/parallel/run/detail/run_overrides.h"
 #include "muster/parallel/run/named_networks.h"
 #include "muster/parallel/strategies/named_strategy.h"
 

@@ -10,7 +10,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/nearest_word.h"
 #include "muster/parallel/run/detail/override_error.h"
-#include "muster/parallel/run/detail/run_sets.h"
+#include "muster/parallel/run/detail/run_overrides.h"
 #include "muster/parallel/run/detail/run_settings.h"
 #include "muster/parallel/strategies/named_strategy.h"
 

@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "muster/core/base/error.h"
-#include "muster/parallel/run/detail/run_sets.h"
+#include "muster/parallel/run/detail/run_overrides.h"
 
 namespace muster::detail {
 namespace {

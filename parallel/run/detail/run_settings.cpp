@@ -7,7 +7,7 @@
 #include "muster/core/io/json_value.h"
 #include "muster/core/io/network_json.h"
 #include "muster/parallel/run/detail/run_fields.h"
-#include "muster/parallel/run/detail/run_sets.h"
+#include "muster/parallel/run/detail/run_overrides.h"
 #include "muster/parallel/run/named_networks.h"
 
 namespace muster::detail {

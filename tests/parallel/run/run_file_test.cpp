@@ -23,7 +23,7 @@
 #include "muster/parallel/run/detail/field_list.h"
 #include "muster/parallel/run/detail/override_error.h"
 #include "muster/parallel/run/detail/run_fields.h"
-#include "muster/parallel/run/detail/run_sets.h"
+#include "muster/parallel/run/detail/run_overrides.h"
 #include "muster/parallel/run/run_schema.h"
 #include "tests/support/json_schema.h"
 #include "tests/support/thrown.h"
@@ -294,21 +294,21 @@ TEST_CASE("short forms: a strategy or updater by name, a learning rate as 0.01, 
   auto run = asJson(whole("generated"));
   for (const char* set : {"listeners.earlyStopping=7", "listeners.reduceOnPlateau=4",
                           "listeners.checkpoints=d", "training.strategy=10", "network.inputShape=784"}) {
-    detail::applySet(run.as_object(), set);
+    detail::applyOverride(run.as_object(), set);
     CHECK(schema.problem(run) == "");
   }
   run = asJson(whole("generated"));
   for (const char* set : {"training.strategy=diloco", "network.updater=adam", "training.epochs=2"}) {
-    detail::applySet(run.as_object(), set);
+    detail::applyOverride(run.as_object(), set);
     CHECK(schema.problem(run) == "");
   }
-  detail::applySet(run.as_object(), "network.updater={\"type\":\"sgd\",\"learningRate\":0.01}");
+  detail::applyOverride(run.as_object(), "network.updater={\"type\":\"sgd\",\"learningRate\":0.01}");
   CHECK(schema.problem(run) == "");
-  detail::applySet(run.as_object(), "listeners.earlyStopping=often");
+  detail::applyOverride(run.as_object(), "listeners.earlyStopping=often");
   CHECK(schema.problem(run) != "");
   CHECK(problem(run).starts_with("listeners.earlyStopping.patience: expected a whole number, found"));
-  detail::applySet(run.as_object(), "listeners.earlyStopping=5");
-  detail::applySet(run.as_object(), "network.updater=[1]");
+  detail::applyOverride(run.as_object(), "listeners.earlyStopping=5");
+  detail::applyOverride(run.as_object(), "network.updater=[1]");
   CHECK(schema.problem(run) != "");
 }
 

@@ -37,13 +37,13 @@ std::string_view keyOf(std::string_view text);
 /// Sets fields of a run file, in order: of two that set the same, the later one wins. Only fields that decide
 /// which others there are (`data.type`, `training.strategy.name`, `network.name`, and the `type` of an
 /// updater, schedule or layer) come before those others, which they may drop.
-/// @param sets  each for example "training.workers=4".  @throws as applySet.
-void applySets(boost::json::object& run, std::span<const std::string> sets);
+/// @param overrides  each for example "training.workers=4".  @throws as applyOverride.
+void applyOverrides(boost::json::object& run, std::span<const std::string> overrides);
 
 /// Sets a field of a run file. A new `data.type` drops the fields of the old one, and so do the others that
-/// `applySets` names. `null` takes a field out of the file, and a list may have its elements with commas
-/// between them, as in `data.columns=size,colour`. @param set  for example "training.workers=4".
+/// `applyOverrides` names. `null` takes a field out of the file, and a list may have its elements with commas
+/// between them, as in `data.columns=size,colour`. @param text  for example "training.workers=4".
 /// @throws InvalidArgument that names the path, if it is invalid.
-void applySet(boost::json::object& run, const std::string& set);
+void applyOverride(boost::json::object& run, const std::string& text);
 
 }  // namespace muster::detail

@@ -1,4 +1,4 @@
-#include "muster/parallel/run/detail/run_sets.h"
+#include "muster/parallel/run/detail/run_overrides.h"
 
 #include <algorithm>
 #include <boost/json.hpp>
@@ -172,18 +172,18 @@ void requirePart(const json::object& run, std::string_view path) {
 }
 
 /// What sets a field.
-struct Set {
+struct Override {
   std::string path, text;
   std::vector<Step> steps;  // of the path
   json::value value;        // of the text
 };
 
 /// @throws InvalidArgument for a text that is not KEY=VALUE.
-Set setOf(const std::string& set) {
-  require(isUtf8(set), "{}: expected UTF-8, as in all of a run file", set);
-  const auto equals = set.find('=');
-  require(equals != set.npos && equals > 0, "{}: expected KEY=VALUE, as in training.workers=4", set);
-  Set one{.path = set.substr(0, equals), .text = set.substr(equals + 1), .steps = {}, .value = {}};
+Override overrideOf(const std::string& text) {
+  require(isUtf8(text), "{}: expected UTF-8, as in all of a run file", text);
+  const auto equals = text.find('=');
+  require(equals != text.npos && equals > 0, "{}: expected KEY=VALUE, as in training.workers=4", text);
+  Override one{.path = text.substr(0, equals), .text = text.substr(equals + 1), .steps = {}, .value = {}};
   require(!one.path.ends_with('.'), "{}: expected a path as in network.layers[2].outChannels", one.path);
   one.steps = stepsOf(one.path);
   one.value = valueFor(one.path, one.text);
@@ -203,7 +203,7 @@ json::value& valueAt(json::object& in, const Step& step, std::string_view path) 
 
 /// Gives the last field of a path its value; one that decides which others there are drops those of the old
 /// one.
-void setField(json::object& in, json::value& at, const Step& step, const Set& one) {
+void setField(json::object& in, json::value& at, const Step& step, const Override& one) {
   require(!one.path.ends_with("learningRate") || !one.value.is_string() || !numberIn(one.text),
           "{}: expected a finite number that fits a double, got {}", one.path, one.text);
   const auto before = std::exchange(at, one.value);
@@ -260,20 +260,20 @@ std::string_view keyOf(std::string_view text) {
   return text.substr(0, text.find('='));
 }
 
-void applySets(json::object& run, std::span<const std::string> sets) {
+void applyOverrides(json::object& run, std::span<const std::string> overrides) {
   std::vector<const std::string*> ordered;
-  for (const auto& set : sets) {
+  for (const auto& one : overrides) {
     auto at = ordered.end();
-    const auto key = keyOf(set);
+    const auto key = keyOf(one);
     if (isKind(key))
       while (at != ordered.begin() && !replaces(keyOf(**(at - 1)), key)) --at;
-    ordered.insert(at, &set);
+    ordered.insert(at, &one);
   }
-  for (const auto* set : ordered) applySet(run, *set);
+  for (const auto* one : ordered) applyOverride(run, *one);
 }
 
-void applySet(json::object& run, const std::string& set) {
-  const Set one = setOf(set);
+void applyOverride(json::object& run, const std::string& text) {
+  const Override one = overrideOf(text);
   requirePart(run, one.path);
   json::object* in = &run;
   std::string soFar;  // the path to `in`
