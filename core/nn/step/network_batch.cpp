@@ -71,6 +71,19 @@ void requireKnownMasks(const NetworkPlan& plan, const Batch& batch) {
   }
 }
 
+/// The end of the message about labels that do not fit: which loss is for them; "" if it is not the loss.
+std::string lossFor(const Tensor& labels, const LossHead& head, const Shape& predictions) {
+  if (head.own) return {};
+  const bool classes = detail::takesClasses(head.loss, predictions);
+  if (labels.dtype() == DType::Int64 && !classes)
+    return fmt::format("; the loss {} is for {}, and that of classes is nll", nameOf(head.loss),
+                       head.loss == Loss::BinaryCrossEntropy ? "a label of each output" : "numbers");
+  if (labels.dtype() == DType::Float32 && classes && labels.shape()[-1] == 1 && predictions[-1] > 1)
+    return fmt::format("; the loss {} is for classes, and those of numbers are mse, mae and huber",
+                       nameOf(head.loss));
+  return {};
+}
+
 }  // namespace
 
 const NamedTensor& namedFor(const std::vector<NamedTensor>& tensors, std::string_view what,
@@ -196,9 +209,10 @@ const Tensor& labelsOf(const NetworkPlan& plan, const Batch& batch, const Networ
   if (takesClasses && labels.dtype() == DType::Int64 && labels.shape() == predictions.dropLast())
     return labels;
   throw InvalidArgument(fmt::format(
-      "network: output {} takes {}float32 {}, but its labels, called {}, are {}", output.name,
+      "network: output {} takes {}float32 {}, but its labels, called {}, are {}{}", output.name,
       takesClasses ? fmt::format("classes int64 {} or ", predictions.dropLast().toString()) : std::string(),
-      predictions.toString(), nameAmong(batch.labels, labels), labels.toString()));
+      predictions.toString(), nameAmong(batch.labels, labels), labels.toString(),
+      lossFor(labels, *output.head, predictions)));
 }
 
 Tensor lossMaskOf(const NetworkPlan& plan, const Batch& batch, const NetworkOutput& output,

@@ -130,7 +130,16 @@ TEST_CASE("one sigmoid output learns two classes from class indices as from numb
   CHECK_REFUSED(scoreOf(output, 0, integers({1, 2})), "loss: the label of row 1 is 2, expected 0 to 1");
   CHECK_REFUSED(
       scoreOf({.units = 2, .loss = Loss::BinaryCrossEntropy}, 0, integers({1, 0})),
-      "network: output output takes float32 [2, 2], but its labels, called labels, are int64 [2] on cpu");
+      "network: output output takes float32 [2, 2], but its labels, called labels, are int64 [2] on cpu; the "
+      "loss bce is for a label of each output, and that of classes is nll");
+  CHECK_REFUSED(
+      scoreOf({.units = 2, .loss = Loss::MeanSquaredError}, 0, integers({1, 0})),
+      "network: output output takes float32 [2, 2], but its labels, called labels, are int64 [2] on "
+      "cpu; the loss mse is for numbers, and that of classes is nll");
+  CHECK_REFUSED(scoreOf({.classes = 2}, 0, Tensor::of({1, 0}, {2, 1})),
+                "network: output output takes classes int64 [2] or float32 [2, 2], but its labels, called "
+                "labels, are float32 [2, 1] on cpu; the loss nll is for classes, and those of numbers are "
+                "mse, mae and huber");
 
   const Batch indices = classBatch({3}, 20, 2, 5);
   Tensor numbers = Tensor::empty({20, 1});
