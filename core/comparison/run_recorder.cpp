@@ -117,7 +117,7 @@ void RunRecorder::addPoint(const Test& test) {
   if (!std::isfinite(score) || !std::isfinite(result.loss()))
     throw NonFiniteScore(fmt::format("the {} or the loss of the merged model is no number", name));
   record_.metric = name;
-  record_.guess = guessRemark(result);
+  record_.guess = guessRemark(result, options_.classWeights);
   now_.score = score;
   now_.loss = result.loss();
   points.push_back(now_);

@@ -29,6 +29,7 @@ struct RunRecorderOptions {
   std::string on = "test";                 ///< what `test` is: test or validation
   std::int64_t testEvery = 0;              ///< samples between tests; 0: only at the end
   std::int64_t threadsPerWorker = 1;       ///< as the training has them
+  std::vector<float> classWeights = {};    ///< likewise, for RunRecord::guess; empty: 1 for each
   std::function<void(std::int64_t samples)> progress = {};  ///< called after each merge; may be empty
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;  ///< the clock
 };

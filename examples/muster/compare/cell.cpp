@@ -74,6 +74,7 @@ std::optional<RunRecord> trainCell(const Cell& cell, const std::function<void(st
                                  .on = cell.tuning ? "validation" : "test",
                                  .testEvery = cell.tuning ? 0 : cell.testEvery,
                                  .threadsPerWorker = run.training.threadsPerWorker,
+                                 .classWeights = data.classWeights,
                                  .progress = progress});
   auto watchers = muster::detail::watch(run, data, *network, {.progress = false});
   const auto watching = muster::detail::watchingOf(run, watchers, /*first=*/true, /*shared=*/false);

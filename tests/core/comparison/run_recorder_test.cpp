@@ -1,6 +1,7 @@
 #include "muster/core/comparison/run_recorder.h"
 
 #include "muster/core/comparison/detail/others_load.h"
+#include "muster/core/eval/guess_remark.h"
 #include "muster/core/eval/non_finite_prediction.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/test.h"
@@ -161,6 +162,16 @@ TEST_CASE("the end of a training is tested, in place of a test at the same sampl
   REQUIRE(record.points.size() == 2);
   CHECK(record.end().score == 0.8);
   CHECK(record.end().trainingLoss == 0.5);
+}
+
+TEST_CASE("whether a model is better than one answer is judged by the weights of the training's classes") {
+  NoData data;
+  const std::vector<float> weights{10, 1};
+  RunRecorder recorder(data, {.arm = "weighted", .classWeights = weights});
+  auto trained = predicting(3);
+  const auto guess = recorder.finish(trained).guess;
+  CHECK(guess == guessRemark(resultOf(3), weights));
+  CHECK(guess != guessRemark(resultOf(3)));
 }
 
 TEST_CASE("scores and predictions that are no numbers are a failure of the run, other errors are thrown") {
