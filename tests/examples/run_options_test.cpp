@@ -149,10 +149,15 @@ TEST_CASE("an error names the option that causes it, or else the file") {
   CHECK(refusal(choices) == path + ": training.workers must be between 1 and 1024, got 0");
 }
 
-TEST_CASE("an option that mnist_convnet had and muster train has not is told the new one") {
-  CHECK(program::insteadOf("--mode") == "--strategy");
-  CHECK(program::insteadOf("--average-updaters") == "--strategy-options updaterState=keep");
-  CHECK(program::insteadOf("--workers").empty());
+TEST_CASE("instead of an option that a command does not have, another one or --set is told") {
+  CHECK(program::insteadOf("--mode", true) == "--strategy");
+  CHECK(program::insteadOf("--average-updaters", true) == "--strategy-options updaterState=keep");
+  CHECK(program::insteadOf("--learning-rate", true) == "--lr");
+  CHECK(program::insteadOf("--validation-examples", true) == "--set data.validationExamples=VALUE");
+  CHECK(program::insteadOf("--learning-rate", false) == "--set network.updater.learningRate=VALUE");
+  CHECK(program::insteadOf("--seed", false) == "--set data.seed=N --set network.seed=N");
+  CHECK(program::insteadOf("--page", false) == "--set listeners.page=true");
+  for (const bool trains : {true, false}) CHECK(program::insteadOf("--frobnicate", trains).empty());
 }
 
 }  // namespace muster
