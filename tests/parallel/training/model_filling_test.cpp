@@ -95,4 +95,6 @@ TEST_CASE("if a merge resets the updater, the updates are those since then") {
   CHECK(one.filling.updatesAfterReset() == 0);
   one.traits.localWork = LocalWork::Gradient;
   CHECK(one.filling.updatesAfterReset() == 4);
+  one.traits.updaterState = UpdaterState::Average;
+  CHECK(one.filling.updatesAfterReset() == std::nullopt);
 }

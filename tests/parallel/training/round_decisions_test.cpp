@@ -13,16 +13,18 @@ using namespace muster::test;
 
 namespace {
 
-/// Plans as many iterations as rounds are finished, and one more.
+/// Plans as many iterations as rounds are finished, and one more; of gradients one.
 class Rule final : public Strategy {
  public:
   std::string describe() const override { return "a rule"; }
-  RoundPlan plan(const TrainingProgress& progress) override { return {.iterations = progress.rounds + 1}; }
+  RoundPlan plan(const TrainingProgress& progress) override {
+    return {.iterations = gradients ? 1 : progress.rounds + 1};
+  }
   void prepare(const Round& round) override { prepared = round.iteration; }
   bool pending() const override { return isPending; }
 
   std::int64_t prepared = -1;  // the iteration of the last round that is merged
-  bool isPending = false;
+  bool isPending = false, gradients = false;
 };
 
 /// Two workers of one node.
@@ -32,7 +34,9 @@ struct Rounds2 {
         decisions(
             {.local = 2},
             {.strategy = rule, .traits = traits, .stop = stop, .learningRate = 0.1, .meetAtLandings = meet},
-            std::move(start), shares) {}
+            std::move(start), shares) {
+    rule.gradients = traits.localWork == LocalWork::Gradient;
+  }
   /// Each has trained as many batches of weight 2 and score 3.
   void bring(std::int64_t batches, bool ended = false, bool late = false) {
     iteration += batches;
@@ -56,15 +60,15 @@ struct Rounds2 {
   std::atomic<bool> stop{false};
   NoExchange exchange{2};
   const std::unique_ptr<MergeUndo> undo = exchange.makeUndo({});
-  MergeShares shares{rule, traits, 2, undo.get(), false};
+  MergeShares shares{rule, traits, 2, undo.get(), /*undoesMerges=*/true};
   RoundDecisions decisions;
   std::int64_t iteration = 0;
 };
 
 /// Worker 0 is twice as fast; both arrive every 2 iterations.
-Ledger twoSpeeds() {
+Ledger twoSpeeds(bool wallClock = false) {
   Ledger ledger = ledgerAt({}, 0, 0, 2);
-  setArrivals(ledger, {.iterations = {2, 2}, .speeds = {2, 1}}, 0.1);
+  setArrivals(ledger, {.iterations = {2, 2}, .speeds = {2, 1}, .wallClock = wallClock}, 0.1);
   return ledger;
 }
 
@@ -139,6 +143,33 @@ TEST_CASE("a failure drops a round of gradients before the updates begin, and ke
   }
 }
 
+TEST_CASE("a round of gradients that merges nothing counts, without the penalty of the round before") {
+  Rounds2 rounds({.localWork = LocalWork::Gradient});
+  rounds.decisions.prepare();
+  rounds.decisions.begin(1);
+  rounds.bring(1);
+  rounds.decide();
+  rounds.shares.setUpdated(0, 0.5);
+  rounds.decisions.commit();
+  rounds.bring(0);
+  CHECK_FALSE(rounds.decide().merging);
+  CHECK(rounds.shares.penalty() == 0);
+  rounds.decisions.close();
+  CHECK(rounds.decisions.ledger().rounds == 2);
+}
+
+TEST_CASE("the last merge is kept before one that may overflow") {
+  for (const double largest : {1e3, 1e13}) {
+    Rounds2 rounds;
+    rounds.decisions.prepare();
+    rounds.decisions.begin(1);
+    rounds.bring(1);
+    rounds.decisions.of(1).largest = largest;
+    rounds.decide();
+    CHECK(rounds.shares.mergeKept() == (largest > 1e6));
+  }
+}
+
 TEST_CASE("a round of steps counts after a failure if its scores are known and its merge has not failed") {
   struct Row {
     bool late, failed;
@@ -177,18 +208,20 @@ TEST_CASE("workers that land alone are merged when they arrive") {
   resumed.landingsBefore = 1;
   CHECK_FALSE(Rounds2({}, resumed, false).decisions.landsAlone());
 
-  Rounds2 rounds({}, twoSpeeds(), false);
-  CHECK(rounds.decisions.landsAlone());
-  rounds.decisions.prepare();
-  rounds.decisions.begin(1);
-  const Contribution mine{.weight = 4, .batches = 2, .examples = 20, .iteration = 1};
-  rounds.decisions.arrive(0, mine);
-  CHECK(rounds.decisions.ledger().workers[0].unmerged.batches == 2);
-  rounds.decisions.decideLanding();
-  CHECK(rounds.decisions.decision().weights == std::vector<double>{4, 0});
-  rounds.decisions.commit();
-  CHECK(rounds.decisions.ledger().workers[0].unmerged.batches == 0);
-  CHECK(landings(rounds.decisions.ledger()) == 1);
+  for (const bool wallClock : {false, true}) {
+    Rounds2 rounds({}, twoSpeeds(wallClock), false);
+    CHECK(rounds.decisions.landsAlone());
+    rounds.decisions.prepare();
+    rounds.decisions.begin(1);
+    const Contribution mine{.weight = 4, .batches = 2, .examples = 20, .iteration = 1};
+    rounds.decisions.arrive(0, mine);
+    CHECK(rounds.decisions.ledger().workers[0].unmerged.batches == 2);
+    rounds.decisions.decideLanding();
+    CHECK(rounds.decisions.decision().weights == std::vector<double>{4, 0});
+    rounds.decisions.commit();
+    CHECK(rounds.decisions.ledger().workers[0].unmerged.batches == 0);
+    CHECK(landings(rounds.decisions.ledger()) == 1);
+  }
 }
 
 TEST_CASE("a resumed run keeps its checkpoint's plan, and refuses an impossible one") {
@@ -198,7 +231,9 @@ TEST_CASE("a resumed run keeps its checkpoint's plan, and refuses an impossible 
     saved.flights = FragmentFlights(2);
     saved.flights.resume({}, std::vector<double>{0, 0, 0, 0, 0});
     resume(start, saved);
+    start.workers[1].unmerged.batches = 3;
     Rounds2 rounds({}, start);
+    CHECK(rounds.decisions.of(1).batches == 3);  // if it lands later
     if (iterations == 0) {
       CHECK(thrown<SavedStateError>([&] { rounds.decisions.prepare(); }) ==
             "training state: the strategy's plan: a round must have at least 1 iteration, got 0");
