@@ -143,8 +143,7 @@ std::vector<std::string> Roster::together(const std::vector<std::string>& ready)
   std::vector<std::string> chosen;
   for (const auto& one : ready) {
     const auto isApart = [&](const std::string& other) { return areApart(one, other); };
-    if (one == process_ || !(isApart(process_) || std::ranges::any_of(chosen, isApart)))
-      chosen.push_back(one);
+    if (!isApart(process_) && std::ranges::none_of(chosen, isApart)) chosen.push_back(one);
   }
   return chosen;
 }

@@ -52,14 +52,22 @@ TEST_CASE("on the virtual clock a worker lands stale by the landings since it co
     arrivals.chooseLanding(both, /*last=*/false, /*met=*/true);
     all.push_back(landing(arrivals));
     arrivals.planNext();
+    if (i == 0) CHECK(arrivals.untilLanding(0, 0) == 2);
   }
   CHECK(all == std::vector<std::string>{"0:0", "0:0", "1:2", "0:1"});
   CHECK(arrivals.landings() == 4);
   // The last landing merges all that have trained.
   arrivals.chooseLanding(both, /*last=*/true, true);
   CHECK(landing(arrivals) == "0:0 1:1");
+  arrivals.chooseLanding(std::vector<Contribution>{{}, {.batches = 1}}, true, true);
+  CHECK(landing(arrivals) == "1:0");
+  // The next epoch begins as the first one.
   arrivals.beginEpoch(9, 1);
   CHECK(arrivals.landings() == 0);
+  arrivals.planNext();
+  CHECK(arrivals.untilLanding(0, 0) == 2);
+  arrivals.chooseLanding(both, false, true);
+  CHECK(landing(arrivals) == "0:0");
 }
 
 TEST_CASE("a resumed training repeats the landings of the epoch") {
@@ -76,6 +84,13 @@ TEST_CASE("once a worker that should land has no batches, the others train witho
   CHECK(landing(arrivals) == "");
   CHECK(arrivals.landings() == 0);
   CHECK(arrivals.untilLanding(1, 1) == std::numeric_limits<std::int64_t>::max());
+  arrivals.beginEpoch(0, 1);
+  arrivals.planNext();
+  CHECK(arrivals.untilLanding(1, 0) == 1);
+  // On the wall clock it is any worker.
+  Arrivals wall = begun({.iterations = {2, 3}, .speeds = {1, 1}, .wallClock = true});
+  wall.chooseLanding(std::vector<Contribution>{{.ended = true}, {.batches = 1}}, false, /*met=*/true);
+  CHECK(wall.untilLanding(1, 1) == std::numeric_limits<std::int64_t>::max());
 }
 
 TEST_CASE("on the wall clock a worker lands once it has trained its iterations") {
@@ -93,11 +108,15 @@ TEST_CASE("on the wall clock a worker lands once it has trained its iterations")
   arrivals.chooseLanding(both, false, /*met=*/false);
   CHECK(landing(arrivals) == "0:1");
   CHECK(arrivals.landings() == 2);
+  arrivals.arrive(1);
+  arrivals.beginEpoch(0, 1);
+  CHECK(arrivals.hasArrived(1, 3));
 }
 
 TEST_CASE("iterations that vary follow from the departure") {
   Arrivals arrivals =
-      begun({.iterationsFrom = [](const Departure& from) { return from.iteration + from.worker + 1; },
+      begun({.iterationsFrom =
+                 [](const Departure& from) { return 100 * from.epoch + from.iteration + from.worker + 1; },
              .speeds = {1, 1},
              .wallClock = true});
   CHECK(arrivals.iterations(0) == 1);
@@ -105,6 +124,8 @@ TEST_CASE("iterations that vary follow from the departure") {
   arrivals.chooseLanding(std::vector<Contribution>{{.batches = 1, .iteration = 6}, {}}, false, true);
   CHECK(arrivals.iterations(0) == 7);
   CHECK(arrivals.iterations(1) == 2);
+  arrivals.beginEpoch(/*iteration=*/8, /*epoch=*/2);
+  CHECK(arrivals.iterations(0) == 209);
 }
 
 TEST_CASE("the position lists what is trained beyond the first gap") {
@@ -116,6 +137,7 @@ TEST_CASE("the position lists what is trained beyond the first gap") {
   for (const Dealt& row : {Dealt{{0, 0}, "3 4"}, Dealt{{1, 0}, "5"}, Dealt{{0, 1}, "3 4 5"},
                            Dealt{{1, 1}, "6"}, Dealt{{3, 0}, "5 6 7"}})
     CHECK(text(afterDealing(begun, ArrivalOrder(twoSpeeds()), row.counts)) == row.after);
+  CHECK(text(afterTaking({.nextBatch = 3, .trainedLater = {9}}, 3, Counts{3})) == "3 4 5 9");
   struct Taken {
     std::int64_t taken;
     Counts untrained;

@@ -62,19 +62,23 @@ TEST_CASE("the merged values are the merged copies, or for parameters the block 
   one.fit.merged() = 5;
   one.fit.replica(0).setParameters({7});
   one.fit.replicas.exchange().strategyBlock("outer momentum").values.front().data<float>()[0] = 2;
+  for (const auto& worker : one.fit.replicas.workers()) worker->setAhead();
   CHECK(one.mergedValue() == 5);
   one.traits.modelSource = "outer momentum";
   CHECK(one.mergedValue() == 2);
 }
 
 TEST_CASE("with gradients they are those of the first whole replica, except its statistics") {
-  Filled one(SynchronousGradients{}, {.statistics = true});
+  Filled one(SynchronousGradients{},
+             {.training = {.updater = Nesterovs{.learningRate = 0.5}}, .statistics = true});
   one.fit.merged() = 5;
   one.fit.merged(BlockKind::Statistics) = 3;
   one.fit.replica(0).setParameters({7});
   one.fit.replica(1).setParameters({8});
   CHECK(one.mergedValue() == 7);
   CHECK(one.mergedValue(BlockKind::Statistics) == 3);
+  one.fit.replicas.exchange().block(BlockKind::UpdaterState).replicas[0].data<float>()[0] = 2;
+  CHECK(one.mergedValue(BlockKind::UpdaterState) == 2);
   one.fit.replicas.workers()[0]->setAhead();
   CHECK(one.mergedValue() == 8);
   one.fit.replicas.workers()[1]->setAhead();
