@@ -174,6 +174,11 @@ TEST_CASE("a table without test data is divided, and each arm tuned on validatio
       }));
   CHECK(contains(directory.run(arguments).out, "6 of 6 runs finished"));
   CHECK(directory.results().size() == 10);
+  auto further = arguments;
+  std::ranges::replace(further, std::string("learningRate=0.001,0.1"), std::string("learningRate=0.10,0.01"));
+  succeeded(directory.run(further));
+  CHECK(std::ranges::count(directory.results(), "validation", &RunRecord::on) == 6);  // two of 0.01 more
+  CHECK(contains(readFile(directory / "out" / "tables" / "tuning.csv"), "learningRate=0.01: "));
   CHECK(contains(readFile(directory / "out" / "table.md"), "the best one by the validation data"));
 
   // As many rows, but the first column has another name; or the last row's class comes first, and the others
