@@ -73,12 +73,13 @@ std::optional<double> periodIn(std::string_view text) {
   return daysFrom2000(std::chrono::year(*year) / first / 1);
 }
 
-/// Takes a year of four digits or, if `two` may be enough, of two: 69 to 99 are 1969 to 1999, and 00 to 68
-/// are 2000 to 2068, as in POSIX.
+/// Takes a year of four digits or, if `two` may be enough, of two: 69 to 99 are 1969 to 1999, and 00 to 40
+/// are 2000 to 2040. The others may be of either century.
 std::optional<int> takeYear(std::string_view& text, bool two) {
   if (const auto year = takeNumber(text, 4, 4)) return year;
   const auto year = two ? takeNumber(text, 2, 2) : std::nullopt;
-  return year ? std::optional(*year + (*year < 69 ? 2000 : 1900)) : std::nullopt;
+  if (!year || (*year > 40 && *year < 69)) return std::nullopt;
+  return *year + (*year < 69 ? 2000 : 1900);
 }
 
 /// The day of a calendar, if it has it.
@@ -117,14 +118,16 @@ std::optional<double> takeDate(std::string_view& text, DateOrder order) {
   const auto& place = kPlaces[static_cast<std::size_t>(order)];
   std::array<int, 3> parts{};
   char separator = 0;
+  const auto whole = text;
   for (int i = 0; i < 3; ++i) {
     if (i == 1) {
       separator = text.empty() ? '\0' : text.front();
       if (separator != '-' && separator != '/' && separator != '.') return std::nullopt;
     }
     if (i > 0 && !take(text, separator)) return std::nullopt;
-    // "23-03-19" may begin with the year, "23/3/19" and "23.3.19" hardly ever do.
-    const auto part = i == place[0] ? takeYear(text, i == 2 && separator != '-') : takeNumber(text, 1, 2);
+    // "23-03-19" may begin with the year, "23/3/19" and "23.03.19" hardly ever do; "2.4.10" is a version.
+    const bool two = i == 2 && (separator == '/' || (separator == '.' && whole.size() - text.size() == 6));
+    const auto part = i == place[0] ? takeYear(text, two) : takeNumber(text, 1, 2);
     if (!part) return std::nullopt;
     parts[static_cast<std::size_t>(i)] = *part;
   }

@@ -37,10 +37,11 @@ bool hasDecimalComma(std::string_view cell);
 /// The days since 2000-01-01, with a fraction for the time of day, of a date of the Gregorian calendar: three
 /// numbers with "-", "/" or "." between them; then perhaps a "T" or a space and hours and minutes, with
 /// seconds and a fraction of them if need be; then perhaps Z or the difference from UTC, which is applied.
-/// The year has four digits or, last and after "/" or ".", two: 69 to 99 are 1969 to 1999, and 00 to 68 are
-/// 2000 to 2068. In any order also a date with the English name of its month: "23-Mar-2016", "March 24,
-/// 2016". Where the year is first also the first day of a quarter, month or week: "2011 Q3", "2011 Jan",
-/// "2011-01", "2011-W05" (ISO 8601), with a space, "-" or "/" between.
+/// The year has four digits. Last and after "/" ("3/19/23"), "." ("03.04.23") or the name of a month it may
+/// have two: 69 to 99 are 1969 to 1999, and 00 to 40 are 2000 to 2040.
+/// In any order also a date with the English name of its month: "23-Mar-2016", "March 24, 2016". Where the
+/// year is first also the first day of a quarter, month or week: "2011 Q3", "2011 Jan", "2011-01", "2011-W05"
+/// (ISO 8601), with a space, "-" or "/" between.
 std::optional<double> daysIn(std::string_view cell, DateOrder order);
 
 /// Whether a date that `daysIn` reads names a day, and no quarter, month or week.

@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "muster/core/base/error.h"
 #include "muster/core/base/text_table.h"
+#include "muster/core/io/json_value.h"
+#include "muster/datasets/cell_values.h"
 
 namespace muster {
 
@@ -39,7 +42,10 @@ KeptColumns::KeptColumns(Table table, const std::vector<std::string>& keep) : ta
       columns_.push_back(table_.labelColumn(names));
       continue;
     }
-    for (const auto& name : csvFields(names)) columns_.push_back(table_.labelColumn(name));
+    for (const auto& name : csvFields(names)) {
+      require(!trimmed(name).empty(), "columns to keep, {}: one of them has no name", quoteJson(names));
+      columns_.push_back(table_.labelColumn(name));
+    }
   }
 }
 

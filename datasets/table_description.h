@@ -18,7 +18,7 @@ struct TableOptions {
   bool regression = false;  ///< it is a number to predict, not a class
   std::vector<std::string> columns = {};    ///< to learn from; empty: all others
   std::vector<std::string> leaveOut = {};   ///< not to learn from
-  std::optional<DateOrder> dateOrder = {};  ///< of the parts of all dates; nothing: found out
+  std::optional<DateOrder> dateOrder = {};  ///< of dates whose year is last; nothing: found out
 };
 
 /// The rows that have a label, in order.

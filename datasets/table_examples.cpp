@@ -36,6 +36,16 @@ std::string wanted(const ColumnDescription& column, std::string_view cell) {
                                  wanted(column, cell), quoteJson(cell), more));
 }
 
+/// Whether a value is no word, but a number or date in another writing: it does not count as missing.
+bool isReadOtherwise(const ColumnDescription& column, std::string_view cell) {
+  using enum DateOrder;
+  if (column.kind == ColumnKind::Date)
+    return daysIn(cell, MonthDayYear) || daysIn(cell, DayMonthYear) || daysIn(cell, YearMonthDay);
+  const auto& unit = column.text.after;
+  if (!unit.empty() && cell.ends_with(unit)) cell.remove_suffix(unit.size());
+  return hasDecimalComma(cell);
+}
+
 constexpr std::int64_t kLeastOthers = 3;
 
 /// The values of a column of numbers or dates.
@@ -114,7 +124,10 @@ float* writeCell(const ColumnDescription& column, const Table& table, std::int64
                        : date  ? daysIn(cell, column.order)
                                : numberIn(cell, column.text);
     if (value) ++counts.read;
-    if (!missing && !value && counts.others++ == 0) counts.firstOther = row;
+    if (!missing && !value) {
+      if (isReadOtherwise(column, cell)) failAt(table, row, column, cell);
+      if (counts.others++ == 0) counts.firstOther = row;
+    }
     missing = !value.has_value();
     to = date ? writeDate(column, value.value_or(column.filling), to)
               : writeNumber(column, value.value_or(column.filling), to);

@@ -14,10 +14,10 @@ namespace muster {
 
 /// Rows of a table as a network reads them: float32 [N, features]. Columns are found by their names, in any
 /// order; others are not read. Words without a feature are 0 in all of them, or 1 in the one of the others. A
-/// value among numbers or dates that is none counts as missing, as in a training.
-/// @throws FileError naming all columns that the table lacks, or the line and column of the first value that
-/// is
-///         no number or date, where these are three or more, and over half of the column's values.
+/// word among numbers or dates counts as missing, as in a training.
+/// @throws FileError naming all columns that the table lacks, or the line and column of a number with a
+///         decimal comma, of a date in another order, or of the first word among numbers or dates, where
+///         these are three or more, and over half of the column's values.
 Tensor tableFeatures(const InputDescription& description, const Table& table,
                      std::span<const std::int64_t> rows);
 

@@ -82,14 +82,18 @@ std::vector<std::string> csvFields(std::string_view line) {
   std::vector<std::string> fields(1);
   bool quoted = false;
   for (std::size_t i = 0; i < line.size(); ++i) {
-    if (quoted && line.substr(i).starts_with("\"\""))
-      fields.back() += line[i++];
-    else if (line[i] == '"' && (quoted || fields.back().empty()))
+    auto& field = fields.back();
+    const bool begins = !quoted && field.find_first_not_of(' ') == field.npos;
+    if (quoted && line.substr(i).starts_with("\"\"")) {
+      field += line[i++];
+    } else if (line[i] == '"' && (quoted || begins)) {
+      if (begins) field.clear();  // of blanks after a comma
       quoted = !quoted;
-    else if (line[i] == ',' && !quoted)
+    } else if (line[i] == ',' && !quoted) {
       fields.emplace_back();
-    else
-      fields.back() += line[i];
+    } else {
+      field += line[i];
+    }
   }
   return fields;
 }

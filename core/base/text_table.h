@@ -22,7 +22,7 @@ std::string markdownTable(const Cells& rows);
 std::string csvTable(const Cells& rows);
 /// A field of a CSV file, in quotes if it holds a comma, a quote or a line's end. Source: RFC 4180.
 std::string csvField(std::string_view text);
-/// The fields of a line of CSV, the reverse of `csvField`: `"a, b",c` has the fields `a, b` and `c`.
+/// The fields of a line of CSV, also with blanks before quotes: `c, "a, b"` has the fields `c` and `a, b`.
 std::vector<std::string> csvFields(std::string_view line);
 /// A list to read in a sentence: "a, b", with quotes as in CSV around texts that have commas.
 std::string csvList(std::span<const std::string> texts);

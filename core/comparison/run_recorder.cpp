@@ -114,6 +114,8 @@ void RunRecorder::addPoint(const Test& test) {
     distances_.clear();
   }
   const auto [name, score] = result.mainScore();
+  require(result.task() != Task::Regression || !std::isnan(score),
+          "all numbers to predict of the test data are equal, so R2 is undefined and compares nothing");
   if (!std::isfinite(score) || !std::isfinite(result.loss()))
     throw NonFiniteScore(fmt::format("the {} or the loss of the merged model is no number", name));
   record_.metric = name;

@@ -62,6 +62,10 @@ void ReduceOnPlateau::onFitStart(const FitEvent& event) {
 
 void ReduceOnPlateau::onEpochEnd(const EpochEvent& event) {
   const double value = monitored_.value(event);
+  if (std::isnan(value) && monitored_.monitor == Monitor::R2)
+    throw InvalidArgument(fmt::format(
+        "{}: the validation R2 is undefined, because all numbers to predict are equal; monitor the loss",
+        kCaller));
   Model& model = event.trainer.model();
   // A value that is not a number is no improvement.
   if (std::isfinite(value) &&

@@ -17,11 +17,27 @@ namespace {
 
 using Words = std::map<std::string_view, std::int64_t>;  // [cell] rows
 
-std::int64_t datesIn(const Words& words, DateOrder order) {
-  std::int64_t dates = 0;
-  for (const auto& [cell, rows] : words)
-    if (!isMissingNumber(cell) && daysIn(cell, order)) dates += rows;
-  return dates;
+/// How many rows have dates.
+struct Counts {
+  std::int64_t yearFirst = 0, monthFirst = 0, dayFirst = 0;
+  std::int64_t onlyMonthFirst = 0, onlyDayFirst = 0;
+  std::string_view either;  // a date that the last two orders read differently
+};
+
+Counts countsOf(const Words& words) {
+  using enum DateOrder;
+  Counts counts;
+  for (const auto& [cell, rows] : words) {
+    if (isMissingNumber(cell)) continue;
+    const auto month = daysIn(cell, MonthDayYear), day = daysIn(cell, DayMonthYear);
+    counts.yearFirst += daysIn(cell, YearMonthDay) ? rows : 0;
+    counts.monthFirst += month ? rows : 0;
+    counts.dayFirst += day ? rows : 0;
+    counts.onlyMonthFirst += month && !day ? rows : 0;
+    counts.onlyDayFirst += day && !month ? rows : 0;
+    if (counts.either.empty() && month && day && *month != *day) counts.either = cell;
+  }
+  return counts;
 }
 
 /// As "2020-12-31".
@@ -41,24 +57,40 @@ bool hasLongYear(std::string_view cell) {
   return false;
 }
 
+/// Whether it may be a date as "23-03-19".
+bool beginsWithYear(std::string_view cell) {
+  const auto whole = "20" + std::string(cell);
+  return cell.find('-') == 2 && !hasLongYear(cell) && daysIn(whole, DateOrder::YearMonthDay) &&
+         namesDay(whole);
+}
+
+/// Whether it is a date but for its year of two digits, as "3/19/45": with another year it is one.
+bool isOfAnyCentury(std::string_view cell) {
+  auto other = std::string(cell.substr(0, cell.find_first_of(" T", cell.find_last_of("/.-") + 1)));
+  if (other.size() < 2 || hasLongYear(cell)) return false;
+  other.replace(other.size() - 2, 2, "00");  // a leap year
+  return daysIn(other, DateOrder::MonthDayYear) || daysIn(other, DateOrder::DayMonthYear);
+}
+
 }  // namespace
 
 Dates datesOf(const Words& words, std::optional<DateOrder> wanted) {
   using enum DateOrder;
-  if (wanted) return {.order = *wanted, .rows = datesIn(words, *wanted), .ambiguous = {}};
-  Dates best{.order = YearMonthDay, .rows = datesIn(words, YearMonthDay), .ambiguous = {}};
-  const auto monthFirst = datesIn(words, MonthDayYear), dayFirst = datesIn(words, DayMonthYear);
-  if (std::max(monthFirst, dayFirst) <= best.rows) return best;
-  const auto other = std::ranges::find_if(words, [](const auto& word) {
-    const auto month = daysIn(word.first, MonthDayYear), day = daysIn(word.first, DayMonthYear);
-    return month && day && *month != *day;
-  });
-  const bool both = monthFirst == dayFirst && other != words.end();
-  const bool dots = both && other->first.find('.') < other->first.find_first_of("/-: ");
-  best.order = dayFirst > monthFirst || dots ? DayMonthYear : MonthDayYear;
-  best.rows = std::max(monthFirst, dayFirst);
-  if (both) best.ambiguous = other->first;
-  return best;
+  const auto counts = countsOf(words);
+  Dates dates{.order = YearMonthDay, .rows = counts.yearFirst, .ambiguous = {}};
+  if (std::max(counts.monthFirst, counts.dayFirst) <= counts.yearFirst || wanted == YearMonthDay)
+    return dates;
+  if (!wanted && counts.onlyMonthFirst > 0 && counts.onlyDayFirst > 0) return {};  // datesProblem says why
+  const bool dots = counts.either.find('.') < counts.either.find_first_of("/-: ");
+  const bool dayFirst = wanted                                 ? *wanted == DayMonthYear
+                        : counts.monthFirst != counts.dayFirst ? counts.dayFirst > counts.monthFirst
+                                                               : dots;
+  dates.order = dayFirst ? DayMonthYear : MonthDayYear;
+  dates.rows = dayFirst ? counts.dayFirst : counts.monthFirst;
+  // One row that only one order reads may be a mistake.
+  if (!wanted && nearlyAll(dayFirst ? counts.monthFirst : counts.dayFirst, dates.rows))
+    dates.ambiguous = counts.either;
+  return dates;
 }
 
 void logReading(const std::string& name, const Words& words, const Dates& dates) {
@@ -70,34 +102,46 @@ void logReading(const std::string& name, const Words& words, const Dates& dates)
         csvField(name), quoteJson(dates.ambiguous), dayText(*daysIn(dates.ambiguous, dates.order)),
         dayFirst ? "day" : "month", dayFirst ? "monthDayYear" : "dayMonthYear", dayFirst ? "month" : "day");
   }
+  std::optional<double> first, last;  // of the dates with years of two digits
   for (const auto& [cell, rows] : words)
-    if (const auto day = daysIn(cell, dates.order); day && !hasLongYear(cell))
-      return logInfo("column {}: {} is read as the date {}", csvField(name), quoteJson(cell), dayText(*day));
+    if (const auto day = daysIn(cell, dates.order); day && !hasLongYear(cell)) {
+      first = std::min(first.value_or(*day), *day);
+      last = std::max(last.value_or(*day), *day);
+    }
+  if (first)
+    logInfo("column {}: its dates with years of two digits are read as {} to {}", csvField(name),
+            dayText(*first), dayText(*last));
 }
 
 std::string datesProblem(const Words& words, std::int64_t meant) {
   using enum DateOrder;
-  std::int64_t some = 0, shortYears = 0;
-  std::string_view monthFirst, dayFirst, shortYear;
+  std::int64_t dates = 0, yearAnywhere = 0, anyCentury = 0;
+  std::string_view monthFirst, dayFirst, unclear, old;
   for (const auto& [cell, rows] : words) {
     const bool month = daysIn(cell, MonthDayYear).has_value(), day = daysIn(cell, DayMonthYear).has_value();
-    some += month || day || daysIn(cell, YearMonthDay) ? rows : 0;
+    const bool date = month || day || daysIn(cell, YearMonthDay);
+    dates += date ? rows : 0;
     if (month && !day) monthFirst = cell;
     if (day && !month) dayFirst = cell;
-    if (const auto whole = "20" + std::string(cell);
-        cell.find('-') == 2 && !hasLongYear(cell) && daysIn(whole, YearMonthDay) && namesDay(whole)) {
-      shortYears += rows;
-      shortYear = cell;
+    if (!date && beginsWithYear(cell)) {
+      yearAnywhere += rows;
+      unclear = cell;
+    }
+    if (!date && isOfAnyCentury(cell)) {
+      anyCentury += rows;
+      old = cell;
     }
   }
-  if (nearlyAll(shortYears, meant))
+  if (nearlyAll(yearAnywhere, meant))
     return fmt::format(
         "it is not said whether its dates begin with the year, as {}; write the year with four digits",
-        quoteJson(shortYear));
-  if (nearlyAll(some, meant) && !monthFirst.empty() && !dayFirst.empty())
+        quoteJson(unclear));
+  if (anyCentury > 0 && nearlyAll(dates + anyCentury, meant))
+    return fmt::format("years of two digits, as in {}, may be of either century; write four digits",
+                       quoteJson(old));
+  if (nearlyAll(dates, meant) && !monthFirst.empty() && !dayFirst.empty())
     return fmt::format(
-        "some of its dates have the month first and some the day, as {} and {}; write all in "
-        "one order",
+        "some of its dates have the month first and some the day, as {} and {}; write all in one order",
         quoteJson(monthFirst), quoteJson(dayFirst));
   return {};
 }

@@ -15,12 +15,14 @@ namespace muster::detail {
 /// How a column's dates are read.
 struct Dates {
   DateOrder order = DateOrder::YearMonthDay;
-  std::int64_t rows = 0;       ///< whose values are dates
-  std::string_view ambiguous;  ///< a date that another order reads otherwise, if as many fit that one; or ""
+  std::int64_t rows = 0;  ///< whose values are dates
+  std::string_view
+      ambiguous;  ///< a date that another order reads otherwise, if nearly all fit that one; or ""
 };
 
 /// The order in which most values are dates: of several the year first, then the day after dots ("3.4.2020")
-/// and else the month. @param wanted  the order, if it is known.
+/// and else the month. None are dates if some have the month first and some the day.
+/// @param wanted  which of month and day is first where the year is last, if it is known.
 Dates datesOf(const std::map<std::string_view, std::int64_t>& words, std::optional<DateOrder> wanted);
 
 /// Says how dates are read that could mean others. @param name  of the column.

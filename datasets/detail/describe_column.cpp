@@ -28,6 +28,7 @@ constexpr std::int64_t kLeastRows = 3;    // that have a word with a feature of 
 constexpr std::size_t kMostWords = 256;   // with a feature of their own
 constexpr std::size_t kFewNumbers = 5;    // different ones: their ranks say no more than they do
 constexpr std::size_t kMostQuantiles = 65;
+constexpr std::string_view kNoValue = "no row has a value", kOneValue = "every row has ";
 constexpr double kMagnitudes = 100;  // the largest by the median one in a column of many magnitudes
 
 using Described = std::variant<ColumnDescription, OmittedColumn>;
@@ -223,13 +224,14 @@ Described describeColumn(const Table& table, std::size_t column, std::span<const
   const auto& name = table.names()[column];
   const Values values = valuesIn(table, column, rows);
   const auto present = values.present(rows);
-  if (present == 0) return OmittedColumn{name, "no row has a value"};
+  if (present == 0) return OmittedColumn{name, std::string(kNoValue)};
   if (values.words.size() == 1 && values.missing == 0)
-    return OmittedColumn{name, fmt::format("every row has {}", quoteJson(values.words.begin()->first))};
+    return OmittedColumn{name, fmt::format("{}{}", kOneValue, quoteJson(values.words.begin()->first))};
   const auto meant = present - values.marks;  // values, if this is a column of numbers or dates
   const auto numbers = std::ssize(values.numbers);
   requireNotTiny(table, name, values.numbers);
-  if (nearlyAll(numbers, meant)) return numbersIn(table, column, values, meant - numbers);
+  if (values.commas == 0 && nearlyAll(numbers, meant))
+    return numbersIn(table, column, values, meant - numbers);
   if (const auto dates = datesOf(values.words, dateOrder); nearlyAll(dates.rows, meant)) {
     const auto read =
         readBy([&](auto cell) { return daysIn(cell, dates.order); }, values, table, column, rows);
@@ -251,6 +253,10 @@ Described describeColumn(const Table& table, std::size_t column, std::span<const
                                 "{}; write them in another unit",
                                 csvField(name), quoteJson(values.other)));
   return wordsIn(name, values, present);
+}
+
+bool hasFewValues(const OmittedColumn& column) {
+  return column.reason == kNoValue || column.reason.starts_with(kOneValue);
 }
 
 void requireNotTiny(const Table& table, std::string_view column, std::span<const double> numbers) {

@@ -16,6 +16,9 @@ std::variant<ColumnDescription, OmittedColumn> describeColumn(const Table& table
                                                               std::span<const std::int64_t> rows,
                                                               std::optional<DateOrder> dateOrder = {});
 
+/// Whether a column was left out because its rows have one value or none: other rows may have more.
+bool hasFewValues(const OmittedColumn& column);
+
 /// @throws FileError if float32 rounds all of a column's numbers to 0, or nearly so.
 void requireNotTiny(const Table& table, std::string_view column, std::span<const double> numbers);
 

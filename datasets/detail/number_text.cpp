@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <functional>
 #include <string>
 #include <vector>
@@ -36,14 +35,18 @@ std::size_t endOfNumber(std::string_view cell, std::size_t first) {
   return std::min(cell.find_first_not_of(kDigits, exponent), cell.size());
 }
 
-/// Whether a text after a number may be its unit. Digits have only squares and cubes, as "m2" and "ft^3".
+/// Whether a text after a number may be its unit. Digits have only squares and cubes of lengths, as "m2",
+/// "kg/m3" and "ft^3".
 bool isUnit(std::string_view text) {
   if (text.size() > kLongestUnit) return false;
   const auto digit = text.find_first_of(kDigits);
   if (digit == text.npos) return true;
-  const auto letter = static_cast<unsigned char>(text.front());
-  return digit + 1 == text.size() && (text.back() == '2' || text.back() == '3') &&
-         (std::isalpha(letter) != 0 || letter >= 0x80);
+  if (digit + 1 != text.size() || (text.back() != '2' && text.back() != '3')) return false;
+  static constexpr std::array<std::string_view, 11> kLengths{"m",  "km", "dm", "cm", "mm", "um",
+                                                             "nm", "ft", "in", "yd", "mi"};
+  text.remove_suffix(text[digit - (digit > 0)] == '^' ? 2 : 1);
+  text.remove_prefix(text.find('/') + 1);  // npos + 1 is 0
+  return std::ranges::find(kLengths, text) != kLengths.end();
 }
 
 /// What a cell has before and after its number, without a sign, blanks and decimal points; nothing if that is
@@ -107,13 +110,44 @@ Commas commasIn(const Words& words, const NumberText& unit) {
   return commas;
 }
 
-/// Whether nearly all values are numbers that are written so.
-bool fits(const Words& words, const NumberText& text) {
+/// Whether nearly all values are numbers, of any unit.
+bool measured(const Words& words) {
   std::int64_t all = 0, numbers = 0;
   for (const auto& [cell, rows] : words) {
     if (isMissingNumber(cell)) continue;
     all += rows;
-    if (numberIn(cell, text)) numbers += rows;
+    if (numberIn(cell) || unitsIn(cell)) numbers += rows;
+  }
+  return nearlyAll(numbers, all);
+}
+
+/// With its comma as a decimal point; nothing if it has none, or several.
+std::optional<std::string> withPoint(std::string_view cell) {
+  const auto comma = cell.find(',');
+  if (comma == cell.npos || cell.find_first_of(",.", comma + 1) != cell.npos || cell.find('.') < comma)
+    return std::nullopt;
+  std::string text(cell);
+  text[comma] = '.';
+  return text;
+}
+
+/// A number whose comma is a decimal one, as "1,5 kg": it separates no thousands. "" if there is none.
+std::string_view decimalComma(const Words& words, const NumberText& text) {
+  const NumberText plain{.before = text.before, .after = text.after};
+  for (const auto& [cell, rows] : words)
+    if (const auto number = withPoint(cell); number && numberIn(*number, plain) && !numberIn(cell, text))
+      return cell;
+  return {};
+}
+
+/// Whether nearly all values are numbers that are written so, or have decimal commas.
+bool fits(const Words& words, const NumberText& text, bool decimal) {
+  std::int64_t all = 0, numbers = 0;
+  for (const auto& [cell, rows] : words) {
+    if (isMissingNumber(cell)) continue;
+    all += rows;
+    const auto number = decimal ? withPoint(cell) : std::nullopt;
+    if (number ? numberIn(*number, text) : numberIn(cell, text)) numbers += rows;
   }
   return nearlyAll(numbers, all);
 }
@@ -139,13 +173,19 @@ std::optional<NumberText> numberTextOf(const Table& table, std::size_t column, c
   text.thousands = !withComma.empty();
   if (text == NumberText{}) return std::nullopt;
   const auto name = csvField(table.names()[column]);
-  if (!fits(words, text)) {
-    if (units.size() > 1 && hasClearUnit(units[0].example, units[0].text) &&
+  if (units.size() > 1) {
+    if (measured(words) && hasClearUnit(units[0].example, units[0].text) &&
         hasClearUnit(units[1].example, units[1].text))
       logWarning("column {}: its numbers have several units, as {} and {}, so they are read as words", name,
                  quoteJson(units[0].example), quoteJson(units[1].example));
     return std::nullopt;
   }
+  if (const auto decimal = decimalComma(words, text); !decimal.empty()) {
+    if (!fits(words, {.before = text.before, .after = text.after}, true)) return std::nullopt;
+    throw FileError(table.origin(), fmt::format("column {} has decimal commas, as {}; write points", name,
+                                                quoteJson(decimal)));
+  }
+  if (!fits(words, text, false)) return std::nullopt;
   if (text.thousands && !separateThousands && table.format().separator != ',') {
     const auto [decimal, whole] = readings(withComma);
     throw FileError(table.origin(),

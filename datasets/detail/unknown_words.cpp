@@ -14,6 +14,7 @@
 #include "muster/core/base/text_table.h"
 #include "muster/core/io/json_value.h"
 #include "muster/datasets/cell_values.h"
+#include "muster/datasets/table_examples.h"
 
 namespace muster::detail {
 namespace {
@@ -42,6 +43,34 @@ std::string shown(std::string_view word, const std::vector<std::string>& known) 
                              : fmt::format("{} (known is {})", quoteJson(word), quoteJson(*twin));
 }
 
+/// Logs the words of a column that a model has no feature for, or that are no numbers or dates.
+void logOthers(const ColumnDescription& column, const Table& table, std::span<const std::int64_t> rows) {
+  const auto place = table.find(column.name);
+  if (!place) return;
+  const bool words = column.kind == ColumnKind::Words;
+  std::map<std::string_view, std::int64_t> unknown;  // [word] its first line
+  std::int64_t count = 0;
+  for (const auto row : rows) {
+    const auto cell = table.cell(row, *place);
+    if (words ? isMissing(cell) || std::ranges::binary_search(column.words, cell) : isReadable(column, cell))
+      continue;
+    unknown.emplace(cell, table.line(row));
+    ++count;
+  }
+  if (unknown.empty()) return;
+  std::vector<std::string> some;
+  for (const auto& [word, line] : unknown)
+    if (some.size() < kMostShown)
+      some.push_back(words ? shown(word, column.words) : fmt::format("{} in line {}", quoteJson(word), line));
+  log(words ? LogLevel::Info : LogLevel::Warning,
+      fmt::format("column {}: {} {} {} {}: {}{}", csvField(column.name), plural(count, "row"),
+                  count == 1 ? "has" : "have", unknown.size() == 1 ? "a word" : "words",
+                  words ? "for which the model has no feature"
+                        : fmt::format("where it has {}s, as if the {} were missing", nameOf(column.kind),
+                                      nameOf(column.kind)),
+                  fmt::join(some, ", "), unknown.size() > kMostShown ? ", ..." : ""));
+}
+
 }  // namespace
 
 bool looksLike(std::string_view one, std::string_view other) {
@@ -55,34 +84,16 @@ bool isReadable(const ColumnDescription& column, std::string_view cell) {
 }
 
 void logUnknownWords(const InputDescription& description, const Table& table) {
-  for (const auto& column : description.columns) {
-    const auto place = table.find(column.name);
-    if (!place) continue;
-    const bool words = column.kind == ColumnKind::Words;
-    std::map<std::string_view, std::int64_t> unknown;  // [word] its first line
-    std::int64_t rows = 0;
-    for (std::int64_t row = 0; row < table.rows(); ++row) {
-      const auto cell = table.cell(row, *place);
-      if (words ? isMissing(cell) || std::ranges::binary_search(column.words, cell)
-                : isReadable(column, cell))
-        continue;
-      unknown.emplace(cell, table.line(row));
-      ++rows;
-    }
-    if (unknown.empty()) continue;
-    std::vector<std::string> some;
-    for (const auto& [word, line] : unknown)
-      if (some.size() < kMostShown)
-        some.push_back(words ? shown(word, column.words)
-                             : fmt::format("{} in line {}", quoteJson(word), line));
-    const auto text = fmt::format("column {}: {} {} {} {}: {}{}", csvField(column.name), plural(rows, "row"),
-                                  rows == 1 ? "has" : "have", unknown.size() == 1 ? "a word" : "words",
-                                  words ? "for which the model has no feature"
-                                        : fmt::format("where it has {}s, as if the {} were missing",
-                                                      nameOf(column.kind), nameOf(column.kind)),
-                                  fmt::join(some, ", "), unknown.size() > kMostShown ? ", ..." : "");
-    log(words ? LogLevel::Info : LogLevel::Warning, text);
-  }
+  const auto rows = allRows(table);
+  for (const auto& column : description.columns)
+    if (column.kind == ColumnKind::Words) logOthers(column, table, rows);
+  logStrayValues(description, table, rows);
+}
+
+void logStrayValues(const InputDescription& description, const Table& table,
+                    std::span<const std::int64_t> rows) {
+  for (const auto& column : description.columns)
+    if (column.kind != ColumnKind::Words) logOthers(column, table, rows);
 }
 
 }  // namespace muster::detail

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "muster/core/data/input_description.h"
@@ -17,5 +19,9 @@ bool isReadable(const ColumnDescription& column, std::string_view cell);
 /// Logs a line for each column with words that a model has no feature for, and with known words that look
 /// like them; and a warning for each column of numbers or dates with other values, which count as missing.
 void logUnknownWords(const InputDescription& description, const Table& table);
+
+/// The latter alone, of some rows.
+void logStrayValues(const InputDescription& description, const Table& table,
+                    std::span<const std::int64_t> rows);
 
 }  // namespace muster::detail

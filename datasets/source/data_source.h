@@ -28,9 +28,8 @@ inline constexpr auto kDataTypes = [] {
   return all;
 }();
 
-/// Which part of a date is first: what `DataSource::dateOrder` takes.
-inline constexpr std::array<std::string_view, 4> kDateOrders{"auto", "yearMonthDay", "monthDayYear",
-                                                             "dayMonthYear"};
+/// Which part of a date is first where the year is last: what `DataSource::dateOrder` takes.
+inline constexpr std::array<std::string_view, 3> kDateOrders{"auto", "monthDayYear", "dayMonthYear"};
 
 /// Where data come from, how they are divided, and how they become batches: the part `data` of a run file.
 /// `loadData` (load_data.h) makes iterators of it. Paths are relative to the working directory; "" is none.
@@ -54,7 +53,7 @@ struct DataSource {
   bool regression = false;      ///< the label is a number to predict, not a class
   std::vector<std::string> columns = {};   ///< to learn from; empty: all but the label
   std::vector<std::string> leaveOut = {};  ///< not to learn from
-  std::string dateOrder = "auto";          ///< of the parts of dates, one of kDateOrders; auto: found out
+  std::string dateOrder = "auto";          ///< of dates whose year is last, one of kDateOrders
   // images
   bool grey = false;                   ///< reads pictures as grey
   std::int64_t height = 0, width = 0;  ///< to which all are stretched; 0: all must have one size

@@ -170,18 +170,22 @@ Tensors readTensors(const std::string& path) {
 
 /// [class] the weights, of which the source gives some by name.
 std::vector<float> classWeightsOf(const DataSource& d, const InputDescription& description) {
-  std::vector<float> given(d.classWeights.begin(), d.classWeights.end());
-  if (d.weightedClasses.empty()) return given;
+  std::vector<float> factors(d.classWeights.begin(), d.classWeights.end());
+  if (d.weightedClasses.empty()) return factors;
   const auto& classes = description.classes;
   require(!classes.empty(),
           "data.classWeights: these data have no classes with names; a list has a weight for each class");
   const detail::ClassNumbers numbers(classes);
   std::vector<float> weights(classes.size(), 1);
-  for (std::size_t i = 0; i < given.size(); ++i) {
+  std::vector<bool> given(classes.size());
+  for (std::size_t i = 0; i < factors.size(); ++i) {
     const auto found = numbers.find(d.weightedClasses[i]);
     require(found.has_value(), "data.classWeights: there is no class {}; there are {}",
             quoteJson(d.weightedClasses[i]), csvList(classes));
-    weights[static_cast<std::size_t>(*found)] = given[i];
+    const auto place = static_cast<std::size_t>(*found);
+    require(!given[place], "data.classWeights: class {} has two weights", quoteJson(classes[place]));
+    given[place] = true;
+    weights[place] = factors[i];
   }
   return weights;
 }
@@ -243,7 +247,6 @@ std::optional<LoadedData> loadTestData(const DataSource& d, const InputDescripti
   loaded.type = loaded.title = d.type;
   loaded.origin = d.test;
   loaded.description = known;
-  loaded.classWeights = classWeightsOf(d, known);
   PartHashes hashes{.ownTest = true};
   if (d.type == "csv" && !known.columns.empty()) {
     hashes.test = dealTestTable(d, loaded);
@@ -260,6 +263,7 @@ std::optional<LoadedData> loadTestData(const DataSource& d, const InputDescripti
     return std::nullopt;
   }
   require(loaded.test->examples().value_or(1) > 0, "data.test: there are no examples in it");
+  loaded.classWeights = classWeightsOf(d, known);
   loaded.contents = detail::contentsOf(hashes);
   if (isSameFile(d.test, d.train)) loaded.testWarning = detail::sameRemark(d);
   return loaded;

@@ -110,6 +110,36 @@ TEST_CASE("a few words among numbers or dates of new rows count as missing, what
       "to count as missing");
 }
 
+TEST_CASE("a number with a decimal comma, or a date in another order, is no missing value") {
+  const InputDescription learned{
+      .columns = {
+          {.name = "x", .filling = 7},
+          {.name = "kg", .filling = 8, .text = {.after = "kg"}},
+          {.name = "when", .kind = ColumnKind::Date, .filling = 9, .order = DateOrder::MonthDayYear}}};
+  const auto refused = [&](std::string_view row) {
+    const auto text = fmt::format("x,kg,when\n1,2 kg,3/14/2020\n1,2 kg,3/14/2020\n{}\n", row);
+    return test::thrown<FileError>([&] { features(learned, text); });
+  };
+  CHECK(refused("low,low,soon") == "");
+  CHECK(refused("\"1,5\",2 kg,3/14/2020") ==
+        "f.csv: line 4: column x must be a finite number, and is \"1,5\"");
+  CHECK(refused("1,\"1,5 kg\",3/14/2020") ==
+        "f.csv: line 4: column kg must be a number as \"5 kg\", and is \"1,5 kg\"");
+  CHECK(refused("1,2 kg,14/3/2020") ==
+        "f.csv: line 4: column when must be a date as 12/31/2020 (month, day, year), and is \"14/3/2020\"");
+  CHECK(refused("1,2 kg,2020-03-14") != "");
+}
+
+TEST_CASE("commas among plain numbers are decimal ones or separate thousands, and no missing values") {
+  Names cells(19, "450");
+  cells[3] = "250.5";
+  cells.emplace_back("1,450");
+  CHECK(columnOf(cells) == ColumnDescription{.name = "x", .filling = 450, .text = {.thousands = true}});
+  cells.back() = "1,5";
+  CHECK(test::thrown<FileError>([&] { columnOf(cells); }) ==
+        "f.csv: column x has decimal commas, as \"1,5\"; write points");
+}
+
 TEST_CASE("a few words among dates, and among numbers with a unit, count as missing, with a warning") {
   Names cells(19, "2000-01-03");
   cells[3] = "2000-01-05";
@@ -138,7 +168,8 @@ TEST_CASE("dates with months' names or two digits of the year are dates, and amb
   CHECK(columnOf({"2011 Jan", "2011 Feb", "2011 Jan"}).kind == ColumnKind::Date);  // no units of 2011
   CHECK(log.all().empty());
   CHECK(columnOf({"3/19/23", "4/2/23", "3/19/23"}).order == DateOrder::MonthDayYear);
-  CHECK(log.all() == Names{"column x: \"3/19/23\" is read as the date 2023-03-19"});
+  CHECK(log.all() ==
+        Names{"column x: its dates with years of two digits are read as 2023-03-19 to 2023-04-02"});
   log.forget();
   CHECK(columnOf({"03.03.24", "28.02.24", "03.03.24"}).order == DateOrder::DayMonthYear);
   log.forget();

@@ -133,6 +133,8 @@ TEST_CASE("a table with words, gaps and dates is predicted by the model file alo
               .out.starts_with("id,\"name, first\",prediction,probability,probability of cat,probability of "
                                "dog\n7,\"A, B\",cat,"));
   }
+  CHECK(contains(muster.run({"predict", "rows.safetensors", "kept.csv", "--keep", "id,"}).err,
+                 "columns to keep, \"id,\": one of them has no name"));
   muster.write("other.csv", "found,size\n2012-03-01,1\n");
   CHECK(contains(problem({"predict", "rows.safetensors", "other.csv"}),
                  "other.csv: lacks the column colour, from which the model learned; it has found, size"));

@@ -67,7 +67,7 @@ inline void columnName(SchemaWriter& writer, std::string_view name, std::string&
 template <typename Visitor>
 void visitDateOrder(Visitor& v, DataSource& d) {
   if (std::same_as<Visitor, JsonWriter> && d.dateOrder == kDateOrders.front()) return;
-  v.describe("which part of a date is first where several may be, as in 3/4/2020; auto: found out");
+  v.describe("which part of a date is first where the year is last, as in 3/4/2020; auto: found out");
   visitWord(v, "dateOrder", d.dateOrder, kDateOrders);
 }
 

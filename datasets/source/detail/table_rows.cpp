@@ -1,6 +1,5 @@
 #include "muster/datasets/source/detail/table_rows.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "muster/core/data/in_memory.h"
 #include "muster/datasets/detail/unknown_words.h"
 #include "muster/datasets/source/detail/held_out.h"
+#include "muster/datasets/source/detail/known_columns.h"
 #include "muster/datasets/table_description.h"
 #include "muster/datasets/table_examples.h"
 
@@ -32,38 +32,10 @@ const std::string& labelOf(const InputDescription& description) {
   return description.targets.empty() ? description.label : description.targets.front().name;
 }
 
-/// Does not read the columns that a model has left out: in these rows they may look otherwise, or be missing.
-TableOptions withoutOmitted(TableOptions options, const Table& table, const InputDescription& known) {
-  if (known.empty()) return options;
-  const auto& label = table.names()[table.labelColumn(options.label)];
-  const auto has = [](const std::vector<std::string>& names, const std::string& name) {
-    return std::ranges::find(names, name) != names.end();
-  };
-  std::erase_if(options.leaveOut, [&](const std::string& name) { return !has(table.names(), name); });
-  for (const auto& [name, reason] : known.omitted)
-    if (name != label && has(table.names(), name) && !has(options.columns, name))
-      options.leaveOut.push_back(name);
-  return options;
-}
-
-/// Refuses a table that means something else than a model's. What these rows do not show of a column does not
-/// count, if all have one value, say, or too few for ranks.
-void requireSameColumns(InputDescription described, InputDescription known, const std::string& path) {
-  for (auto& column : described.columns) {
-    const auto same = std::ranges::find(known.columns, column.name, &ColumnDescription::name);
-    if (same != known.columns.end() && same->kind == column.kind && same->text == column.text &&
-        same->words == column.words)
-      column = *same;  // its features may be others
-  }
-  std::erase_if(known.columns, [&](const ColumnDescription& column) {
-    return std::ranges::find(described.omitted, column.name, &OmittedColumn::name) != described.omitted.end();
-  });
-  described.requireSame(known, path, "the model");
-}
-
 }  // namespace
 
 std::vector<std::uint64_t> dealTestTable(const DataSource& d, LoadedData& into) {
+  requireSameOrder(d, into.description);
   const auto test = readTable(d.test, d.tableFormat());
   auto labelled = labelledRows(test, labelOf(into.description), d.regression);
   if (const auto without = test.rows() - std::ssize(labelled); without > 0)
@@ -75,6 +47,7 @@ std::vector<std::uint64_t> dealTestTable(const DataSource& d, LoadedData& into) 
 }
 
 PartHashes dealTable(const DataSource& d, const InputDescription& known, LoadedData& into) {
+  requireSameOrder(d, known);
   const auto options = d.tableOptions();
   const auto train = readTable(d.train, d.tableFormat());
   const auto count = std::ssize(labelledRows(train, d.label, d.regression));
@@ -85,8 +58,11 @@ PartHashes dealTable(const DataSource& d, const InputDescription& known, LoadedD
   const auto& rows = into.rows;
   into.description = describeTable(train, withoutOmitted(options, train, known), rows.train);
   if (!known.empty()) {
-    requireSameColumns(into.description, known, d.train);
+    requireSameColumns(into.description, known, d, train, rows.train);
     into.description = known;
+    logUnknownWords(known, train);
+  } else {
+    for (const auto& heldOut : {rows.validation, rows.test}) logStrayValues(into.description, train, heldOut);
   }
   auto training = rowsOf(train, into.description, rows.train, d.batch, shuffleSeed(d));
   dropLast(d, *training);

@@ -12,11 +12,13 @@ TEST_CASE("fields of a line of CSV are read as they are written, and lists show 
   CHECK(csvFields("a, b,c") == Fields{"a", " b", "c"});
   CHECK(csvFields("\"a, b\",c,") == Fields{"a, b", "c", ""});
   CHECK(csvFields("") == Fields{""});
+  CHECK(csvFields("c, \"a, b\", \"\"\"d\"\"\"") == Fields{"c", "a, b", "\"d\""});
   const Fields all{"plain", "with, comma", "with \"quotes\""};
   std::string line;
   for (const auto& field : all) line += (line.empty() ? "" : ",") + csvField(field);
   CHECK(csvFields(line) == all);
   CHECK(csvList(Fields{"a", "b, c"}) == "a, \"b, c\"");
+  CHECK(csvFields(csvList(Fields{"a", "b, c"})) == Fields{"a", "b, c"});
 }
 
 TEST_CASE("numbers are formatted to be read by people") {

@@ -181,14 +181,17 @@ TEST_CASE("scores and predictions that are no numbers are a failure of the run, 
     Trained trained{std::move(test)};
     return r.recorder->finish(trained);
   };
-  const auto constant = recordOf([] {
-    AnyEvaluation none(Task::Regression, 1);
-    const auto values = Tensor::of({1, 1}, {2, 1});
-    none.add(values, values);  // no variance to explain
+  const auto evaluated = [](const Tensor& values) {
+    AnyEvaluation none(Task::Regression, 1);  // without a loss
+    none.add(values, values);
     return none;
-  });
-  CHECK(constant.failed());
-  CHECK(constant.failure == "the r2 or the loss of the merged model is no number");
+  };
+  const auto unknown = recordOf([&] { return evaluated(Tensor::of({1, 2}, {2, 1})); });
+  CHECK(unknown.failed());
+  CHECK(unknown.failure == "the r2 or the loss of the merged model is no number");
+  CHECK(test::thrown<InvalidArgument>([&] {
+          recordOf([&] { return evaluated(Tensor::of({1, 1}, {2, 1})); });
+        }) == "all numbers to predict of the test data are equal, so R2 is undefined and compares nothing");
   const auto cause = std::make_exception_ptr(NonFinitePrediction("a prediction is NaN"));
   CHECK(recordOf([&]() -> AnyEvaluation { throw TrainingError("worker 1", 1, cause); }).failure ==
         "a test of the merged model: a prediction is NaN");

@@ -1,5 +1,6 @@
 #include "muster/core/listeners/reduce_on_plateau.h"
 
+#include "muster/core/data/in_memory.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/nn/multi_layer_network.h"
@@ -89,6 +90,22 @@ std::vector<std::int64_t> mergesOf(Model& model, const Rule& rule, const std::ve
 }
 
 }  // namespace
+
+TEST_CASE("an R2 that is undefined, because all numbers to predict are equal, is refused") {
+  MultiLayerNetwork model({.updater = Sgd{.learningRate = 0.1},
+                           .inputShape = {1},
+                           .layers = {Output{.units = 1, .loss = Loss::MeanSquaredError}}});
+  model.init();
+  InMemoryDataSetIterator data(Tensor::of({1, 2}, {2, 1}), Tensor::of({3, 3}, {2, 1}), 2);
+  auto validation = data;
+  const auto listener =
+      std::make_shared<ReduceOnPlateau>(PlateauOptions{.validation = &validation, .monitor = Monitor::R2});
+  auto wrapper = ParallelWrapper::Builder(model).workers(1).listeners({listener}).build();
+  CHECK(
+      thrown<InvalidArgument>([&] { wrapper.fit(data, 1); }) ==
+      "reduce on plateau: the validation R2 is undefined, because all numbers to predict are equal; monitor "
+      "the loss");
+}
 
 TEST_CASE("the learning rate is lowered after so many epochs without an improvement") {
   // Best 4; 5 and 4 are none better: two epochs; 3 improves; two more.

@@ -22,12 +22,16 @@ TEST_CASE("the order of dates is the one in which most values are dates") {
   CHECK(some.rows == 7);
   CHECK(some.ambiguous.empty());
   CHECK(datesOf({{"3/4/2020", 5}, {"14/3/2020", 2}}, DateOrder::MonthDayYear).rows == 5);
+  CHECK(datesOf({{"2020-03-04", 5}}, DateOrder::DayMonthYear).order == DateOrder::YearMonthDay);
+  CHECK(datesOf({{"2011 Q3", 5}}, DateOrder::DayMonthYear).rows == 5);
+  CHECK(datesOf({{"3/4/2020", 910}, {"3/14/2020", 60}, {"14/3/2020", 30}}, {}).rows == 0);  // some each
 }
 
 TEST_CASE("dates that two orders read are ambiguous unless both read the same days") {
   CHECK(datesOf({{"3/4/2020", 1}, {"5/5/2020", 1}}, {}).ambiguous == "3/4/2020");
   CHECK(datesOf({{"5/5/2020", 1}, {"6/6/2020", 1}}, {}).ambiguous.empty());
   CHECK(datesOf({{"3.4.2020", 1}}, {}).order == DateOrder::DayMonthYear);
+  CHECK(datesOf({{"3/4/2020", 500}, {"14/3/2020", 1}}, {}).ambiguous == "3/4/2020");  // a mistake, perhaps
   CHECK(datesOf({{"3/4/2020 10:00:00.5", 1}}, {}).order == DateOrder::MonthDayYear);
 }
 
@@ -37,11 +41,11 @@ TEST_CASE("readings of short years and of ambiguous dates are logged, others are
   say({{"2020-03-04", 1}});
   say({{"3/14/2020", 1}});
   CHECK(log.all().empty());
-  say({{"3/14/20", 1}});
+  say({{"3/14/20", 1}, {"5/30/98", 1}});
   say({{"3/4/2020", 1}});
   CHECK(log.all() ==
         std::vector<std::string>{
-            "column \"in, out\": \"3/14/20\" is read as the date 2020-03-14",
+            "column \"in, out\": its dates with years of two digits are read as 1998-05-30 to 2020-03-14",
             "warning: column \"in, out\": its dates may have the day or the month first, and \"3/4/2020\" is "
             "read as 2020-03-04, the month first; data.dateOrder=dayMonthYear reads the day first"});
 }
@@ -49,6 +53,8 @@ TEST_CASE("readings of short years and of ambiguous dates are logged, others are
 TEST_CASE("what looks like dates and is none has a reason") {
   CHECK_CONTAINS(datesProblem({{"20-03-04", 9}, {"soon", 1}}, 10), "begin with the year, as \"20-03-04\"");
   CHECK_CONTAINS(datesProblem({{"3/14/2020", 1}, {"14/3/2020", 1}}, 2), "as \"3/14/2020\" and \"14/3/2020\"");
+  CHECK(datesProblem({{"3/19/45", 4}, {"7/2/69", 2}, {"7-Jul-68", 1}}, 7) ==
+        "years of two digits, as in \"7-Jul-68\", may be of either century; write four digits");
   CHECK(datesProblem({{"05-11", 1}, {"12-18", 1}}, 2).empty());  // ages
   CHECK(datesProblem({{"red", 1}}, 1).empty());
 }

@@ -13,6 +13,7 @@
 #include "muster/datasets/image_set_iterator.h"
 #include "muster/datasets/source/load_data.h"
 #include "muster/datasets/source/named_images.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
@@ -74,6 +75,8 @@ TEST_CASE("class weights are given by name or in order, and a label's column by 
   };
   CHECK(refused(R"(, "classWeights": {"raer": 5})") ==
         "data.classWeights: there is no class \"raer\"; there are often, rare");
+  CHECK(refused(R"(, "classWeights": {"rare": 5, " rare": 2})") ==
+        "data.classWeights: class \"rare\" has two weights");
   CHECK(refused(R"(, "classWeights": {"rare": -1})") ==
         "data.classWeights.rare must be finite and not negative, got -1");
   CHECK_CONTAINS(refused(R"(, "classWeights": {"rare": "5"})"), "classWeights.rare: expected a number");
@@ -96,11 +99,11 @@ TEST_CASE("the order of a date's parts is found out, or given") {
   CHECK(orderOf("") == DateOrder::MonthDayYear);
   CHECK(orderOf(R"(, "dateOrder": "dayMonthYear")") == DateOrder::DayMonthYear);
   CHECK_CONTAINS(thrown<InvalidArgument>([&] { orderOf(R"(, "dateOrder": "dayFirst")"); }),
-                 "dateOrder: there is no \"dayFirst\"; there are auto, yearMonthDay");
+                 "dateOrder: there is no \"dayFirst\"; there are auto, monthDayYear, dayMonthYear");
   CHECK(thrown<InvalidArgument>(
             [] { DataSource{.type = "csv", .train = "a.csv", .dateOrder = "dayMonthYaer"}.validate(); }) ==
         "data.dateOrder: there is no order \"dayMonthYaer\"; the nearest is dayMonthYear, of auto, "
-        "yearMonthDay, monthDayYear, dayMonthYear");
+        "monthDayYear, dayMonthYear");
 }
 
 TEST_CASE("columns that a model has left out are neither asked for nor compared") {
@@ -133,6 +136,68 @@ TEST_CASE("columns that a model has left out are neither asked for nor compared"
   CHECK_CONTAINS(thrown<FileError>([&] { load("size,age", without, {}, {"id"}); }), "has no column \"id\"");
   CHECK_CONTAINS(thrown<InvalidArgument>([&] { load("more,size,age", later, known); }),
                  "column 1 is more in ");
+}
+
+TEST_CASE("rows by a model's description are compared with what the model learned") {
+  const test::TemporaryDirectory directory;
+  const auto load = [&](const std::string& header, const auto& row, const InputDescription& known,
+                        DataSource source = {}) {
+    std::string text = header + ",kind\n";
+    for (int i = 0; i < 12; ++i) text += row(i) + (i % 2 == 0 ? ",a\n" : ",b\n");
+    test::writeFile(directory / "rows.csv", text);
+    source.type = "csv";
+    source.train = (directory / "rows.csv").string();
+    return loadData(source, PlacementWish::Host, std::array{Device::cpu()}, 1, known).description;
+  };
+  const InputDescription towns{
+      .columns = {{.name = "city", .kind = ColumnKind::Words, .words = {"Bonn", "Rome"}}, {.name = "size"}},
+      .omitted = {{"id", "its whole numbers count the rows"}},
+      .label = "kind",
+      .classes = {"a", "b"}};
+  const auto cities = [](int i) { return fmt::format("{},{}", i % 3 == 0 ? "Rome" : "Bonn", 0.5 * (i % 4)); };
+  CHECK(load("city,size", cities, towns) == towns);
+  // Words that became numbers, which count the rows, are another column.
+  CHECK_CONTAINS(thrown<InvalidArgument>([&] {
+                   load(
+                       "city,size", [](int i) { return fmt::format("{},{}", i + 1, 0.5 * (i % 4)); }, towns);
+                 }),
+                 "column 1 is size in ");
+  // A column that the model left out is not compared where the source names it either.
+  CHECK(load("id,city,size", [&](int i) { return fmt::format("{},{}", 7 * i % 5, cities(i)); }, towns,
+             {.columns = {"id", "city", "size"}}) == towns);
+
+  // Dates that were words to an older model are words.
+  InputDescription days = towns;
+  days.columns[0].words = {"3-May-2020", "4-May-2020"};
+  const auto dates = [](int i) { return fmt::format("{}-May-2020,{}", 3 + i % 2, 0.5 * (i % 4)); };
+  CHECK(load("city,size", dates, days) == days);
+
+  days.columns[0] = {.name = "city", .kind = ColumnKind::Date, .order = DateOrder::MonthDayYear};
+  const auto numbers = [](int i) { return fmt::format("{}/5/2020,{}", 3 + i % 2, 0.5 * (i % 4)); };
+  CHECK(load("city,size", numbers, days, {.dateOrder = "monthDayYear"}) == days);
+  CHECK(thrown<InvalidArgument>([&] { load("city,size", numbers, days, {.dateOrder = "dayMonthYear"}); }) ==
+        "data.dateOrder is dayMonthYear, and the model reads the dates of column city as monthDayYear");
+}
+
+TEST_CASE("words among the numbers of rows that are held out are told") {
+  const test::TemporaryDirectory directory;
+  std::string rows = "size,kind\n";
+  for (int i = 0; i < 40; ++i) rows += fmt::format("{},{}\n", 0.5 * (i % 7), i % 2 == 0 ? "a" : "b");
+  test::writeFile(directory / "rows.csv", rows);
+  const DataSource source{
+      .type = "csv", .train = (directory / "rows.csv").string(), .validationExamples = 10};
+  const auto held = loadData(source).rows.validation.front();  // its line has the header before it
+  std::string stray = "size,kind\n";
+  for (int i = 0; i < 40; ++i)
+    stray +=
+        fmt::format("{},{}\n", i == held ? "lost" : fmt::format("{}", 0.5 * (i % 7)), i % 2 == 0 ? "a" : "b");
+  test::writeFile(directory / "rows.csv", stray);
+  const test::LogLines log;
+  loadData(source);
+  CHECK(log.all() == std::vector<std::string>{fmt::format(
+                         "warning: column size: 1 row has a word where it has numbers, as if the number were "
+                         "missing: \"lost\" in line {}",
+                         held + 2)});
 }
 
 TEST_CASE("a field of a data source that is unknown, missing or out of range is named") {

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
 #include <thread>
 
 using namespace muster;
@@ -24,7 +26,9 @@ bool isBlocked() {
 /// Writes to a pipe that is closed at the other end. @return the error.
 int writeToClosed() {
   int ends[2];
-  REQUIRE(pipe(ends) == 0);
+  const bool made = pipe(ends) == 0;
+  CHECK(made);  // an exception would end a thread's program
+  if (!made) return 0;
   close(ends[0]);
   errno = 0;
   CHECK(write(ends[1], "x", 1) == -1);

@@ -1,0 +1,69 @@
+#include "muster/datasets/source/detail/known_columns.h"
+
+#include <algorithm>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/text_table.h"
+#include "muster/datasets/detail/describe_column.h"
+
+namespace muster::detail {
+namespace {
+
+template <typename Column>
+bool has(const std::vector<Column>& columns, const std::string& name) {
+  return std::ranges::find(columns, name, &Column::name) != columns.end();
+}
+
+/// Whether rows have a word that a model knows in this column.
+bool hasKnownWord(const Table& table, const ColumnDescription& column, std::span<const std::int64_t> rows) {
+  const auto place = column.kind == ColumnKind::Words ? table.find(column.name) : std::nullopt;
+  return place && std::ranges::any_of(rows, [&](std::int64_t row) {
+           return std::ranges::binary_search(column.words, table.cell(row, *place));
+         });
+}
+
+}  // namespace
+
+TableOptions withoutOmitted(TableOptions options, const Table& table, const InputDescription& known) {
+  if (known.empty()) return options;
+  const auto& names = table.names();
+  const auto among = [](const std::vector<std::string>& some, const std::string& name) {
+    return std::ranges::find(some, name) != some.end();
+  };
+  const auto& label = names[table.labelColumn(options.label)];
+  std::erase_if(options.leaveOut, [&](const std::string& name) { return !among(names, name); });
+  for (const auto& column : known.omitted)
+    if (column.name != label && among(names, column.name) && !among(options.columns, column.name))
+      options.leaveOut.push_back(column.name);
+  return options;
+}
+
+void requireSameColumns(InputDescription described, InputDescription known, const DataSource& d,
+                        const Table& table, std::span<const std::int64_t> rows) {
+  std::erase_if(described.columns, [&](const auto& column) { return has(known.omitted, column.name); });
+  std::erase_if(known.columns, [&](const auto& column) {
+    const auto omitted = std::ranges::find(described.omitted, column.name, &OmittedColumn::name);
+    return omitted != described.omitted.end() &&
+           (hasFewValues(*omitted) || hasKnownWord(table, column, rows));
+  });
+  for (auto& column : described.columns) {
+    const auto same = std::ranges::find(known.columns, column.name, &ColumnDescription::name);
+    if (same == known.columns.end()) continue;
+    const bool alike =
+        same->kind == column.kind && same->text == column.text && same->words == column.words;
+    // What is numbers or dates by the rules of today is words to a model that learned it so.
+    if (alike || (column.kind != ColumnKind::Words && hasKnownWord(table, *same, rows))) column = *same;
+  }
+  described.requireSame(known, d.train, "the model");
+}
+
+void requireSameOrder(const DataSource& d, const InputDescription& known) {
+  const auto wanted = d.tableOptions().dateOrder;
+  for (const auto& column : known.columns)
+    require(!wanted || column.kind != ColumnKind::Date || column.order == DateOrder::YearMonthDay ||
+                column.order == *wanted,
+            "data.dateOrder is {}, and the model reads the dates of column {} as {}", d.dateOrder,
+            csvField(column.name), nameOf(column.order));
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "muster/core/data/input_description.h"
+#include "muster/datasets/source/data_source.h"
+#include "muster/datasets/table.h"
+
+namespace muster::detail {
+
+// Rows of a table that are read by the description of a trained model, `known`; empty: there is no model.
+
+/// Does not read the columns that a model has left out: in these rows they may look otherwise, or be missing.
+TableOptions withoutOmitted(TableOptions options, const Table& table, const InputDescription& known);
+
+/// Refuses a table that means something else than a model's. What these rows do not show of a column does not
+/// count, if all have one value, say, or too few for ranks.
+/// @param described  these rows by themselves. @throws InvalidArgument naming the column or class that differs.
+void requireSameColumns(InputDescription described, InputDescription known, const DataSource& d,
+                        const Table& table, std::span<const std::int64_t> rows);
+
+/// @throws InvalidArgument if a model reads dates in another order than the source says.
+void requireSameOrder(const DataSource& d, const InputDescription& known);
+
+}  // namespace muster::detail
