@@ -101,10 +101,10 @@ TEST_CASE("an R2 that is undefined, because all numbers to predict are equal, is
   const auto listener =
       std::make_shared<ReduceOnPlateau>(PlateauOptions{.validation = &validation, .monitor = Monitor::R2});
   auto wrapper = ParallelWrapper::Builder(model).workers(1).listeners({listener}).build();
-  CHECK(
-      thrown<InvalidArgument>([&] { wrapper.fit(data, 1); }) ==
-      "reduce on plateau: the validation R2 is undefined, because all numbers to predict are equal; monitor "
-      "the loss");
+  CHECK_CONTAINS(
+      thrown<Error>([&] { wrapper.fit(data, 1); }),
+      "reduce on plateau: the validation R2 is undefined, because all numbers to predict are equal; "
+      "monitor the loss");
 }
 
 TEST_CASE("the learning rate is lowered after so many epochs without an improvement") {
