@@ -7,7 +7,6 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/io/model_file.h"
-#include "muster/datasets/source/detail/example_hashes.h"
 #include "muster/datasets/source/detail/held_out.h"
 #include "muster/parallel/run/detail/run_network.h"
 #include "muster/parallel/run/detail/saved_data.h"
@@ -51,14 +50,20 @@ Trained::Trained(const Call& call, const TrainedOptions& options)
   paths.writesResult("--json", options.json, Content::Json);
   paths.check();
   detail::chooseData(run, model);
-  detail::chooseSplit(run, model, options.on, options.sets);
+  const auto advice = detail::testAdvice(run.data, options.on);
+  const bool asTrained = detail::chooseSplit(run, model, options.on, options.sets);
   run.data.shuffle = run.data.dropLast = false;  // all of them, in the order of their file
   const auto known = readInputDescription(model);
   auto tested = options.on == "test" ? loadTestData(run.data, known) : std::nullopt;
   data = tested ? std::move(*tested)
                 : loadData(run.data, PlacementWish::Host, std::array{Device::cpu()}, 1, known);
   if (!data.notice.empty()) logWarning("{}", data.notice);
-  checkContents(model, options.on);
+  if (options.on == "test" && !detail::drawsTests(run.data)) {
+    if (const auto remark = detail::testRemark(model, run.data, data); !remark.empty())
+      logWarning("{}", remark);
+  } else if (asTrained && (options.on != "test" || data.test)) {  // else `on` refuses it
+    detail::requireSameTrainingData(model, run.data, data, advice);
+  }
   const bool another = model != run.training.model;  // which may have another network
   if (another || isNamedNetwork(run.network)) {
     network = Network::load(model);  // these data may have fewer symbols than those that it was trained with
@@ -66,17 +71,6 @@ Trained::Trained(const Call& call, const TrainedOptions& options)
   }
   network = detail::makeNetwork(run, data);
   loadState(*network, model);
-}
-
-void Trained::checkContents(const std::filesystem::path& model, const std::string& on) const {
-  if (on == "test" && !data.test) return;  // `on` refuses it
-  if (on != "test" || detail::drawsTests(run.data))
-    return detail::requireSameTrainingData(
-        model, data, "data.test=FILE tests with all examples of a file, whatever the model was trained with");
-  if (!data.testWarning.empty())
-    logWarning("{}", data.testWarning);
-  else if (detail::isTrainingData(model, data.contents.test))
-    logWarning("{}", detail::sameRemark(run.data));
 }
 
 DataSetIterator& Trained::on(const std::string& which) const {

@@ -37,10 +37,6 @@ struct Trained {
 
   /// The data that `--on` names. @throws InvalidArgument if the run has none.
   muster::DataSetIterator& on(const std::string& which) const;
-
- private:
-  /// Compares the data with those that the model was trained with; warns of a test with the latter.
-  void checkContents(const std::filesystem::path& model, const std::string& on) const;
 };
 
 }  // namespace program

@@ -385,8 +385,9 @@ TEST_CASE("a training is not resumed on data that have changed since, but their 
   muster.write("test.csv", "colour,size,found,kind\nred,2,2012-03-01,cat\nblue,7,2012-03-01,dog\n");
   auto again = tested;
   again.insert(again.end(), {"--resume", "second.safetensors"});
-  CHECK(contains(test::errorOf(resumed(animals(), again), 1),
-                 "was trained when the test data had other examples, or other labels of them; "));
+  CHECK(contains(test::succeeded(resumed(animals(), again)).err,
+                 "warning: second.safetensors: was trained when the test data had other examples, or other "
+                 "labels of them; the scores are of those of now"));
 }
 
 TEST_CASE("what is held out stays held out when a model is evaluated, and changed data are refused") {
@@ -402,7 +403,7 @@ TEST_CASE("what is held out stays held out when a model is evaluated, and change
   CHECK(linesOf(held).size() == 23);
   CHECK(predicted({}).out == held);  // the run file's own seed is 123
   CHECK(predicted({"--set", "data.seed=9", "--set", "data.shuffle=false"}).out == held);
-  CHECK(predicted({"--set", "data.validationExamples=0"}).out == held);
+  CHECK(predicted({"--set", "data.splitSeed=5"}).out == held);
   const auto refused = [&](const std::vector<std::string>& more) {
     return test::errorOf(predicted(more), 1);
   };
@@ -411,6 +412,9 @@ TEST_CASE("what is held out stays held out when a model is evaluated, and change
                  head + "data.splitSeed 5 (now 123), so it may have"));
   CHECK(contains(refused({"--set", "data.validationExamples=40"}),
                  head + "data.validationExamples 22 (now 40), so"));
+  CHECK(contains(refused({"--set", "data.validationExamples=0"}),
+                 head + "data.validationExamples 22 (now 0), so"));
+  CHECK(contains(refused({"--set", "data.splitSeed=-1"}), head + "data.splitSeed 5 (now -1), so"));
   CHECK(contains(refused({"--set", "data.testExamples=40"}), head + "data.testExamples 0 (now 40), so"));
   auto own = muster.read("run.json");
   const std::string count = "\"validationExamples\": 22";
@@ -427,7 +431,78 @@ TEST_CASE("what is held out stays held out when a model is evaluated, and change
       "data.test=FILE tests with all examples of a file";
   CHECK(contains(refused({}), changed));
   CHECK(contains(test::errorOf(muster.run({"evaluate", "run.json", "--on", "train"}), 1), changed));
+  CHECK(contains(refused({}), "whatever the model was trained with, without --on validation\n"));
   CHECK(muster.run({"evaluate", "run.json", "--set", "data.test=rows.csv"}).exit == 0);
+}
+
+TEST_CASE("examples that were drawn to test a model are not validated with, and other tests are advised") {
+  const Tables muster;
+  muster.write("rows.csv", animals());
+  const std::vector<std::string> drawn{"--epochs", "1", "--set", "data.testExamples=20"};
+  test::succeeded(muster.trained({"rows.csv", "--label", "kind"}, drawn));
+  const auto ran = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"predict", "run.json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return muster.run(arguments);
+  };
+  const std::vector<std::string> validation{"--on", "validation"};
+  const auto held = test::succeeded(ran(validation)).out;
+  CHECK(linesOf(held).size() == 23);
+  muster.write("new.csv", "colour,size,found,kind\nred,1,2012-03-01,cat\nblue,7,2012-03-01,dog\n");
+  CHECK(ran({"--on", "validation", "--set", "data.test=new.csv"}).out == held);
+  CHECK(linesOf(test::succeeded(ran({})).out).size() == 21);
+  CHECK(linesOf(test::succeeded(ran({"--set", "data.validationExamples=9"})).out).size() == 21);
+  auto own = muster.read("run.json");
+  const std::string none = "\"testExamples\": 0";
+  REQUIRE(contains(own, none));
+  muster.write("run.json", own.replace(own.find(none), none.size(), "\"testExamples\": 20"));
+  muster.write("rows.csv", turned(animals(), 31));
+  CHECK(contains(test::errorOf(ran(validation), 1),
+                 "--set data.testExamples=0 and --set data.test=FILE tests with all examples of a file, "
+                 "whatever the model was trained with, without --on validation\n"));
+  const auto tested =
+      test::succeeded(ran({"--set", "data.testExamples=0", "--set", "data.test=new.csv"})).out;
+  CHECK(linesOf(tested).size() == 3);
+}
+
+TEST_CASE("what a model learned is not held out later, and data of another file are not taken for its own") {
+  const Tables muster;
+  muster.write("rows.csv", animals());
+  test::succeeded(muster.trained({"rows.csv", "--label", "kind"},
+                                 {"--epochs", "1", "--set", "data.validationExamples=0", "--test-every", "0",
+                                  "--set", "listeners.earlyStopping=null"}));
+  const std::string problem = test::errorOf(muster.run({"evaluate", "run.json", "--on", "validation"}), 1);
+  CHECK_MESSAGE(problem ==
+                    "muster: rows.safetensors: was trained with data.validationExamples 0: no examples of "
+                    "rows.csv were held out, so none of them tests it; --set data.test=FILE tests with all "
+                    "examples of a file, whatever the model was trained with, without --on validation\n",
+                problem);
+  const std::vector<std::string> other{"evaluate", "run.json", "--on",
+                                       "train",    "--set",    "data.train=other.csv"};
+  muster.write("other.csv", animals() + "151,red,,2015-03-01,cat\n");
+  CHECK(contains(test::succeeded(muster.run(other)).err,
+                 "warning: rows.safetensors: was trained with rows.csv, and other.csv has other examples, of "
+                 "which it may know some"));
+  muster.write("other.csv", turned(animals(), 31));
+  CHECK(
+      contains(test::errorOf(muster.run(other), 1),
+               "rows.safetensors: was trained with rows.csv, and other.csv has the same examples in another "
+               "order; "));
+  muster.write("other.csv", animals());
+  CHECK_FALSE(contains(test::succeeded(muster.run(other)).err, "warning"));
+
+  muster.write("other.csv", "colour,size,found,kind\nred,1,2012-03-01,cat\nblue,7,2012-03-01,dog\n");
+  const std::vector<std::string> test{"evaluate", "run.json", "--set", "data.train=other.csv", "--set"};
+  auto same = test, own = test;
+  same.push_back("data.test=other.csv");
+  CHECK(test::succeeded(muster.run(same)).err.empty());  // the model has not learned them
+  own.push_back("data.test=rows.csv");
+  CHECK(contains(test::succeeded(muster.run(own)).err,
+                 "warning: the test rows are the training rows (data.test rows.csv, data.train rows.csv)"));
+  muster.write("rows.csv", animals() + "151,red,,2015-03-01,cat\n");
+  CHECK(contains(test::succeeded(muster.run(own)).err,
+                 "warning: rows.safetensors was trained when rows.csv had 150 examples (now 151), so it may "
+                 "have learned some of the rows that test it"));
 }
 
 TEST_CASE("a test with rows of the training is named by plan, train, the report and evaluate") {
@@ -469,14 +544,30 @@ TEST_CASE("a training that begins with a model that knows some of the rows held 
     arguments.insert(arguments.end(), more.begin(), more.end());
     return test::succeeded(muster.trained({"rows.csv", "--label", "kind"}, arguments)).err;
   };
-  const std::string known =
-      "warning: training.initialModel rows.safetensors was trained with other of these examples held out, so "
-      "it has learned some of those that are held out now; --set data.splitSeed=5 holds out the same";
-  CHECK(contains(warnings({"--seed", "9"}), known));
+  const std::string head = "warning: training.initialModel rows.safetensors was trained ",
+                    known = head + "with examples that are held out now";
+  CHECK(contains(warnings({"--seed", "9"}), known + "; --set data.splitSeed=5 holds out the same"));
   CHECK_FALSE(contains(warnings({"--seed", "9", "--set", "data.splitSeed=5"}), "held out now"));
   CHECK_FALSE(contains(warnings({"--seed", "5"}), "held out now"));
+  CHECK_FALSE(contains(warnings({"--seed", "5", "--set", "data.validationExamples=9"}), "held out now"));
+  CHECK(contains(warnings({"--seed", "5", "--set", "data.validationExamples=40"}), known + "\n"));
+  const std::vector<std::string> compared{"compare", "run.json",
+                                          "--arm",   "averaging",
+                                          "--seeds", "1",
+                                          "--out",   "compared",
+                                          "--set",   "training.epochs=1",
+                                          "--set",   "data.splitSeed=9",
+                                          "--set",   "training.initialModel=rows.safetensors"};
+  CHECK(
+      contains(test::succeeded(muster.run(compared)).out, "Warning: training.initialModel rows.safetensors"));
+  muster.write("rows.csv", turned(animals(), 31));
+  CHECK(contains(warnings({"--seed", "5"}), known + "\n"));
   muster.write("rows.csv", animals() + "151,red,,2015-03-01,cat\n");
-  CHECK_FALSE(contains(warnings({"--seed", "9"}), "held out now"));
+  for (const std::string seed : {"5", "9"})
+    CHECK(contains(warnings({"--seed", seed}),
+                   head +
+                       "when rows.csv had 150 examples (now 151), so it may have learned some of those held "
+                       "out now; --set data.test=FILE tests with new rows"));
 }
 
 TEST_CASE("predictions of held-out rows have the numbers of the rows, and columns of theirs") {

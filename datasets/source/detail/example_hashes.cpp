@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <initializer_list>
 #include <unordered_map>
@@ -37,10 +38,6 @@ ExampleContents contentsOf(std::initializer_list<const Hashes*> parts) {
   return {examples, fmt::format("{:016x}", ordered), fmt::format("{:016x}", unordered)};
 }
 
-std::string_view nounOf(const DataSource& d) {
-  return d.type == "csv" ? "row" : d.type == "images" ? "picture" : "example";
-}
-
 /// "data.train rows.csv" and "data.test more.csv".
 std::string fieldsOf(const DataSource& d) {
   if (d.type == "idx")
@@ -48,7 +45,47 @@ std::string fieldsOf(const DataSource& d) {
   return fmt::format("data.test {}, data.train {}", d.test, d.train);
 }
 
+using Times = std::unordered_map<std::uint64_t, std::int64_t>;
+
+Times timesOf(std::initializer_list<const Hashes*> parts) {
+  Times times;
+  for (const auto* part : parts)
+    for (const auto hash : *part) ++times[hash];
+  return times;
+}
+
+// Note [Equal by chance]
+// Two parts of the same data share examples if the data have repeats. Two parts can tell how many: the share
+// of training examples that occur twice, and what the test's own repeats make of each example's probability,
+// k occurrences of n being (k - 1) / (n - 1). Few training examples show too few repeats, so the larger share
+// counts. Training examples that were copied, to give a rare class more weight, show too many: then so many
+// test examples would be equal, too, that some are. With t examples that occur twice in the test, the
+// probability of another pair of its examples is hardly above (3 + 2t) by the number of pairs.
+
+/// The share of test examples that are equal to training examples by chance.
+double shareByChance(const Times& known, std::int64_t examples, const Hashes& test) {
+  if (test.size() < 2) return 1;
+  const auto trained = static_cast<double>(examples), tested = static_cast<double>(test.size());
+  const auto times = timesOf({&test});
+  double twins = 0;
+  for (const auto& [hash, count] : known) twins += count > 1 ? static_cast<double>(count) : 0;
+  const auto repeated = std::ranges::count_if(times, [](const auto& one) { return one.second > 1; });
+  const double unseen = (3 + 2 * static_cast<double>(repeated)) / (tested * (tested - 1) / 2);
+  double seen = 0, most = 0;
+  for (const auto& [hash, count] : times) {
+    const auto k = static_cast<double>(count), probability = (k - 1) / (tested - 1);
+    seen += k * (1 - std::pow(1 - probability, trained));
+    most += k * (1 - std::pow(1 - std::min(1.0, probability + unseen), trained));
+  }
+  return std::min(std::max(twins / trained, seen / tested), most / tested);
+}
+
 }  // namespace
+
+std::string_view nounOf(const DataSource& d) {
+  if (d.type == "csv") return "row";
+  return isOneOf(d.type, {"safetensors", "mixtures"}) ? "example" : "image";
+}
 
 std::uint64_t hashOf(std::span<const std::byte> bytes, std::uint64_t before) {
   std::uint64_t hash = mixed(before, bytes.size());
@@ -115,18 +152,14 @@ std::string sharedRemark(const DataSource& d, const PartHashes& of) {
   const auto contents = contentsOf(of);
   if (contents.test.unordered == contents.training.unordered || isSameFile(d.test, d.train))
     return sameRemark(d);
-  std::unordered_map<std::uint64_t, std::int64_t> known;
-  for (const auto* part : {&of.train, &of.validation})
-    for (const auto hash : *part) ++known[hash];
-  double twins = 0;
-  for (const auto& [hash, times] : known) twins += times > 1 ? static_cast<double>(times) : 0;
+  const auto known = timesOf({&of.train, &of.validation});
   const auto tested = static_cast<double>(of.test.size());
-  const auto byChance = tested * twins / static_cast<double>(contents.training.examples);
+  const auto byChance = tested * shareByChance(known, contents.training.examples, of.test);
   const auto shared = std::ranges::count_if(of.test, [&](auto hash) { return known.contains(hash); });
   if (static_cast<double>(shared) <= 2 * byChance + 0.01 * tested + 2) return {};
   return fmt::format(
-      "{0} of {1} test {2}s are also training {2}s ({3}), so the scores say too little of new {2}s", shared,
-      of.test.size(), nounOf(d), fieldsOf(d));
+      "{0} of {1} test {2}s are equal to training {2}s ({3}), so the scores say too little of new {2}s",
+      shared, of.test.size(), nounOf(d), fieldsOf(d));
 }
 
 }  // namespace muster::detail

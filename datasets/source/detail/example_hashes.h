@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/core/data/input_description.h"
@@ -35,8 +36,11 @@ struct PartHashes {
 
 DataContents contentsOf(const PartHashes& hashes);
 
+/// What the examples are called: row, image or example.
+std::string_view nounOf(const DataSource& source);
+
 /// A warning that the test data of one's own are the training data, or share more examples with them than
-/// chance makes: how many training examples occur twice says how many that is. "" if they do not.
+/// chance makes, as the repeats in both tell. "" if they do not.
 std::string sharedRemark(const DataSource& source, const PartHashes& hashes);
 /// The warning that they are the training data.
 std::string sameRemark(const DataSource& source);

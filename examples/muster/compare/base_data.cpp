@@ -23,11 +23,6 @@ bool needsValidation(const muster::RunFile& run, const muster::ComparisonGrid& g
 
 }  // namespace
 
-std::string_view nounOf(const muster::DataSource& data) {
-  if (data.type == "csv") return "row";
-  return data.type == "safetensors" || data.type == "mixtures" ? "example" : "image";
-}
-
 std::string counted(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", muster::groupedNumber(static_cast<double>(count)), noun,
                      count == 1 ? "" : "s");
@@ -53,7 +48,7 @@ std::string holdOut(BaseRun& base, const muster::ComparisonGrid& grid, muster::L
   if (validation) base.set(fmt::format("data.validationExamples={}", part));
   if (!test && !validation) return "";
   data = loadData(base);
-  const auto drawn = counted(part, nounOf(run.data));
+  const auto drawn = counted(part, muster::detail::nounOf(run.data));
   return fmt::format("The run file has no {}, so {} of {} {} held out {} (data.{}).",
                      test && validation ? "test and no validation data"
                      : test             ? "test data"

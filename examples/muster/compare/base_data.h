@@ -11,8 +11,6 @@
 
 namespace comparing {
 
-/// What the data of a run file are called: row, image or example.
-std::string_view nounOf(const muster::DataSource& data);
 /// As in "1,200 rows".
 std::string counted(std::int64_t count, std::string_view noun);
 /// The number of examples; 0 of null.

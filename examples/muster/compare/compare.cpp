@@ -34,6 +34,7 @@
 #include "muster/parallel/run/detail/preparation.h"
 #include "muster/parallel/run/detail/run_devices.h"
 #include "muster/parallel/run/detail/run_network.h"
+#include "muster/parallel/run/detail/saved_data.h"
 #include "muster/parallel/run/prepared_run.h"
 
 namespace comparing {
@@ -211,7 +212,8 @@ int compareRun(const Options& options, const std::string& file, const std::strin
   auto c = comparisonOf(options, file, grid, *network);
   c.paragraphs = paragraphsOf(base, data, grid, *network, heldOut);
   for (auto& warning : warningsOf(base, grid)) c.paragraphs.push_back(std::move(warning));
-  if (!data.testWarning.empty()) c.paragraphs.push_back(fmt::format("Warning: {}.", data.testWarning));
+  for (const auto& warning : muster::detail::dataWarnings(base.run(), data))
+    c.paragraphs.push_back(fmt::format("Warning: {}.", program::asSets(warning)));
   for (const auto& one : c.paragraphs) fmt::print("{}", muster::wrappedText(one, program::kLineLength));
   fmt::print("{}", muster::wrappedText(c.tuningNote(), program::kLineLength));
   session.refresh(c);

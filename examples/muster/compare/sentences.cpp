@@ -6,6 +6,7 @@
 #include "examples/muster/compare/base_data.h"
 #include "muster/core/base/number_text.h"
 #include "muster/core/base/plural.h"
+#include "muster/datasets/source/detail/example_hashes.h"
 #include "muster/parallel/run/detail/preparation.h"
 #include "muster/parallel/run/prepared_run.h"
 
@@ -15,7 +16,7 @@ std::vector<std::string> paragraphsOf(const BaseRun& base, const muster::LoadedD
                                       const muster::ComparisonGrid& grid, muster::Network& network,
                                       const std::string& heldOut) {
   const auto run = base.run();
-  const auto noun = nounOf(run.data);
+  const auto noun = muster::detail::nounOf(run.data);
   std::vector<std::string> all{fmt::format("Data: {}, {} to train with and {} to test with, from {}.",
                                            data.title, counted(grid.trainExamples, noun),
                                            muster::groupedNumber(static_cast<double>(grid.testExamples)),

@@ -39,7 +39,7 @@ PreparedRun prepareRun(RunFile run, const NodeOptions& nodes,
   p.data = loadData(p.run.data, p.run.training.placement, p.devices.devices,
                     static_cast<int>(p.run.training.workers), knownBy(p.run, p.resumed.file));
   p.run.data.type = p.data.type;
-  if (!p.resumed.file.empty()) requireSameData(p.resumed.file, p.data);
+  if (!p.resumed.file.empty()) requireSameData(p.resumed.file, p.run.data, p.data);
   require(p.run.listeners.report.empty() || p.data.test || p.data.validation,
           "listeners.report: needs data to test with, or data.validationExamples");
   p.network = makeNetwork(p.run, p.data);
@@ -49,7 +49,7 @@ PreparedRun prepareRun(RunFile run, const NodeOptions& nodes,
     p.resumed.batches = batchesTrained(*p.network);
   }
   checkMonitors(p.run, p.data, *p.network);
-  p.warnings = dataWarnings(p);
+  p.warnings = dataWarnings(p.run, p.data);
   return p;
 }
 

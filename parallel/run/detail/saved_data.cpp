@@ -4,11 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
+#include "muster/core/io/output_path.h"
+#include "muster/datasets/source/detail/example_hashes.h"
 #include "muster/datasets/source/detail/held_out.h"
 #include "muster/parallel/run/detail/saved_run.h"
 
@@ -17,11 +20,16 @@ namespace {
 
 const std::string kRunNote = "muster.run", kDataNote = "muster.data";
 
-/// What `read` makes of a note that a model file has; nothing if it has none. @throws FileError.
+/// What a model file says of its training; nothing of what it does not say.
+struct Saved {
+  std::optional<RunFile> run = {};
+  std::optional<DataContents> contents = {};
+};
+
+/// What `read` makes of a note of a model file; nothing if it has none. @throws FileError.
 template <typename T>
-std::optional<T> noteIn(const std::filesystem::path& path, const std::string& name, std::string_view what,
-                        T (*read)(std::string_view)) {
-  const ModelNotes notes = readModelNotes(path);
+std::optional<T> noteIn(const ModelNotes& notes, const std::filesystem::path& path, const std::string& name,
+                        std::string_view what, T (*read)(std::string_view)) {
   const auto note = notes.find(name);
   if (note == notes.end()) return {};
   try {
@@ -31,9 +39,27 @@ std::optional<T> noteIn(const std::filesystem::path& path, const std::string& na
   }
 }
 
-/// What the data held that a model was trained with; nothing if its file does not say it.
-std::optional<DataContents> contentsIn(const std::filesystem::path& path) {
-  return noteIn(path, kDataNote, "checksums of its data", DataContents::parse);
+/// @throws FileError.
+Saved savedIn(const std::filesystem::path& path) {
+  const auto notes = readModelNotes(path);
+  return {noteIn(notes, path, kRunNote, "a run", savedRun),
+          noteIn(notes, path, kDataNote, "checksums of its data", DataContents::parse)};
+}
+
+/// The field, or the fields, of a test set of its own, with a value to replace.
+std::string_view ownTestField(const DataSource& d) {
+  return d.type == "idx" ? "data.testImages=FILE and data.testLabels=FILE" : "data.test=FILE";
+}
+
+/// The data that a source trains with, as its files or its type name them.
+const std::string& nameOf(const DataSource& d) {
+  return !d.train.empty() ? d.train : !d.trainImages.empty() ? d.trainImages : d.type;
+}
+
+/// Whether two sources train with the same file or published data, whatever these hold.
+bool areOfSameFile(const DataSource& one, const DataSource& other) {
+  const auto &a = nameOf(one), &b = nameOf(other);
+  return one.type == other.type && (a == b || isSameFile(a, b));
 }
 
 /// In what examples differ from earlier ones, to follow the name of their file; "" if they do not.
@@ -45,13 +71,91 @@ std::string differenceOf(const ExampleContents& was, const ExampleContents& now)
   return "other examples, or other labels of them";
 }
 
-/// How to hold out the examples that were held out when a model was trained; "" if its file does not say it.
-std::string splitAdvice(const DataSource& now, const std::filesystem::path& model) {
-  const auto saved = runIn(model);
-  if (!saved || saved->data.validationExamples != now.validationExamples ||
-      saved->data.testExamples != now.testExamples)
+/// Whether fewer examples are held out than were, and those are among them.
+bool holdsOutLess(const DataSource& now, const DataSource& was) {
+  return areOfSameFile(now, was) && now.trainExamples == was.trainExamples &&
+         now.testExamples == was.testExamples && splitSeed(now) == splitSeed(was) &&
+         now.validationExamples < was.validationExamples;
+}
+
+/// How to hold out the examples that were held out when a model was trained; "" if another seed is not all
+/// that it needs.
+std::string splitAdvice(const DataSource& now, const DataSource& was) {
+  if (was.validationExamples != now.validationExamples || was.testExamples != now.testExamples ||
+      splitSeed(was) == splitSeed(now))
     return {};
-  return fmt::format("; data.splitSeed={} holds out the same", splitSeed(saved->data));
+  return fmt::format("; data.splitSeed={} holds out the same", splitSeed(was));
+}
+
+/// A warning that a training begins with a model that has learned examples that are held out now; "" if
+/// nothing says so.
+std::string learnedWarning(const RunFile& run, const LoadedData& data) {
+  const std::filesystem::path model = run.training.initialModel;
+  const bool heldOut = !data.rows.validation.empty() || (drawsTests(run.data) && !data.rows.test.empty());
+  if (model.empty() || !heldOut) return {};
+  const auto [before, saved] = savedIn(model);
+  const auto& now = data.contents.training;
+  if (!saved || !before || saved->training == now) return {};
+  const DataSource& was = before->data;
+  if (saved->training.unordered == now.unordered)
+    return holdsOutLess(run.data, was)
+               ? ""
+               : fmt::format("training.initialModel {} was trained with examples that are held out now{}",
+                             model.string(), splitAdvice(run.data, was));
+  if (!areOfSameFile(run.data, was)) return {};
+  return fmt::format(
+      "training.initialModel {} was trained when {} had {}, so it may have learned some of those held out "
+      "now{}",
+      model.string(), nameOf(was), differenceOf(saved->training, now),
+      isOfOwnFiles(run.data)
+          ? fmt::format("; {} tests with new {}s", ownTestField(run.data), nounOf(run.data))
+          : "");
+}
+
+/// The fields of a run by which examples are dealt, each with that of a model's run.
+class Split {
+ public:
+  Split(DataSource& now, const DataSource& was, std::span<const std::string> overrides)
+      : now_(now), was_(was), overrides_(overrides) {}
+
+  /// Takes a number of the model's run. An override is refused that says otherwise, whatever its value.
+  void take(std::string_view field, std::int64_t DataSource::*number, std::int64_t unset) {
+    replace(field, now_.*number, now_.*number, unset, was_.*number);
+  }
+  void takeSeed() {
+    const auto seed = [](const DataSource& d) { return static_cast<std::int64_t>(splitSeed(d)); };
+    replace("splitSeed", now_.splitSeed, seed(now_), -1, seed(was_));
+  }
+  bool isGiven(std::string_view field) const {
+    const auto start = fmt::format("data.{}=", field);
+    return std::ranges::any_of(overrides_, [&](auto& text) { return text.starts_with(start); });
+  }
+  /// What overrides, or the run's file, say otherwise, as in "data.splitSeed 5 (now 7)".
+  std::vector<std::string> refused = {}, replaced = {};
+
+ private:
+  void replace(std::string_view field, std::int64_t& value, std::int64_t means, std::int64_t unset,
+               std::int64_t known) {
+    const bool given = isGiven(field);
+    if (given ? means != known : value != unset && value != known)
+      (given ? refused : replaced).push_back(fmt::format("data.{} {} (now {})", field, known, value));
+    value = known;
+  }
+
+  DataSource& now_;
+  const DataSource& was_;
+  std::span<const std::string> overrides_;
+};
+
+/// @throws FileError if a part is held out now, and none was when the model was trained.
+void requireHeldOut(const std::filesystem::path& model, const DataSource& now, const DataSource& was,
+                    std::string_view part, std::string_view advice) {
+  const auto number = part == "test" ? &DataSource::testExamples : &DataSource::validationExamples;
+  if (part == "train" || now.*number == 0 || was.*number > 0) return;
+  throw FileError(model,
+                  fmt::format("was trained with data.{}Examples 0: no examples of {} were held out, so "
+                              "none of them tests it; {}",
+                              part, nameOf(was), advice));
 }
 
 }  // namespace
@@ -61,7 +165,7 @@ ModelNotes notesOf(const RunFile& run, const LoadedData& data) {
 }
 
 std::optional<RunFile> runIn(const std::filesystem::path& path) {
-  return noteIn(path, kRunNote, "a run", savedRun);
+  return noteIn(readModelNotes(path), path, kRunNote, "a run", savedRun);
 }
 
 void chooseData(RunFile& run, const std::filesystem::path& model) {
@@ -69,73 +173,88 @@ void chooseData(RunFile& run, const std::filesystem::path& model) {
   if (const auto saved = runIn(model)) run.data.type = saved->data.type;
 }
 
-void chooseSplit(RunFile& run, const std::filesystem::path& model, std::string_view part,
+std::string testAdvice(const DataSource& d, std::string_view part) {
+  const auto without = part == "test" ? "" : fmt::format(", without --on {}", part);
+  if (!isOfOwnFiles(d)) return "the test examples of the data set test it" + without;
+  return fmt::format("{}{} tests with all examples of a file, whatever the model was trained with{}",
+                     d.testExamples > 0 ? "data.testExamples=0 and " : "", ownTestField(d), without);
+}
+
+bool chooseSplit(RunFile& run, const std::filesystem::path& model, std::string_view part,
                  std::span<const std::string> overrides) {
   const auto saved = runIn(model);
-  if (!saved || saved->data.type != run.data.type) return;
+  if (!saved || saved->data.type != run.data.type) return true;
   DataSource& now = run.data;
   const DataSource& was = saved->data;
-  const bool drawsTest = drawsTests(now) && (now.testExamples > 0 || was.testExamples > 0);
-  if (part == "test" && !drawsTest) return;
-  std::vector<std::string> refused, replaced;
-  const auto take = [&](std::string_view field, std::int64_t& value, std::int64_t unset, std::int64_t known) {
-    const auto start = fmt::format("data.{}=", field);
-    const bool given = std::ranges::any_of(overrides, [&](auto& text) { return text.starts_with(start); });
-    if (value != unset && value != known)
-      (given ? refused : replaced).push_back(fmt::format("data.{} {} (now {})", field, known, value));
-    value = known;
-  };
-  take("splitSeed", now.splitSeed, -1, static_cast<std::int64_t>(splitSeed(was)));
-  take("trainExamples", now.trainExamples, 0, was.trainExamples);
-  take("validationExamples", now.validationExamples, 0, was.validationExamples);
-  if (drawsTest) take("testExamples", now.testExamples, 0, was.testExamples);
-  if (!refused.empty())
+  if (part == "test" && (!drawsTests(now) || now.testExamples + was.testExamples == 0)) return true;
+  requireHeldOut(model, now, was, part, testAdvice(now, part));
+  if (isOfOwnFiles(now) && was.testExamples > 0)  // they are not validated or trained with
+    now.test = now.testImages = now.testLabels = "";
+  Split split(now, was, overrides);
+  split.takeSeed();
+  const bool fewer = part == "train" && split.isGiven("trainExamples");
+  if (!fewer) split.take("trainExamples", &DataSource::trainExamples, 0);
+  if (part == "test")
+    now.validationExamples = was.validationExamples;  // tests are drawn before
+  else
+    split.take("validationExamples", &DataSource::validationExamples, 0);
+  if (drawsTests(now)) split.take("testExamples", &DataSource::testExamples, 0);
+  if (!split.refused.empty())
     throw FileError(model, fmt::format("was trained with {}, so it may have been trained with examples that "
                                        "would now be held out; leave that out, and they are held out as they "
                                        "were",
-                                       fmt::join(refused, ", ")));
-  if (!replaced.empty())
+                                       fmt::join(split.refused, ", ")));
+  if (!split.replaced.empty())
     logInfo("{}: was trained with {}: what was held out then is held out now", model.string(),
-            fmt::join(replaced, ", "));
+            fmt::join(split.replaced, ", "));
+  return !fewer;
 }
 
-void requireSameTrainingData(const std::filesystem::path& model, const LoadedData& data,
-                             std::string_view advice) {
-  const auto saved = contentsIn(model);
-  if (!saved) return;
-  if (const auto other = differenceOf(saved->training, data.contents.training); !other.empty())
-    throw FileError(model, fmt::format("was trained when {} had {}; {}", data.origin, other, advice));
+void requireSameTrainingData(const std::filesystem::path& model, const DataSource& source,
+                             const LoadedData& data, std::string_view advice) {
+  const auto [before, saved] = savedIn(model);
+  if (!saved || !before) return;
+  const auto& now = data.contents.training;
+  const auto other = differenceOf(saved->training, now);
+  if (other.empty()) return;
+  const auto& was = nameOf(before->data);
+  if (areOfSameFile(source, before->data))
+    throw FileError(model, fmt::format("was trained when {} had {}; {}", was, other, advice));
+  if (saved->training.unordered == now.unordered)
+    throw FileError(
+        model, fmt::format("was trained with {}, and {} has {}; {}", was, nameOf(source), other, advice));
+  logWarning("{}: was trained with {}, and {} has other examples, of which it may know some", model.string(),
+             was, nameOf(source));
 }
 
-void requireSameData(const std::filesystem::path& file, const LoadedData& data) {
-  const auto advice =
+void requireSameData(const std::filesystem::path& file, const DataSource& source, const LoadedData& data) {
+  requireSameTrainingData(
+      file, source, data,
       fmt::format("training.initialModel={} begins another training, with its weights and the data of now",
-                  file.string());
-  requireSameTrainingData(file, data, advice);
-  const auto saved = contentsIn(file);
+                  file.string()));
+  const auto saved = savedIn(file).contents;
   if (!saved) return;
   if (const auto other = differenceOf(saved->test, data.contents.test); !other.empty())
-    throw FileError(file, fmt::format("was trained when the test data had {}; {}", other, advice));
+    logWarning("{}: was trained when the test data had {}; the scores are of those of now", file.string(),
+               other);
 }
 
-bool isTrainingData(const std::filesystem::path& model, const ExampleContents& tested) {
-  const auto saved = contentsIn(model);
-  return saved && saved->training.examples == tested.examples &&
-         saved->training.unordered == tested.unordered;
+std::string testRemark(const std::filesystem::path& model, const DataSource& source, const LoadedData& data) {
+  const auto [before, saved] = savedIn(model);
+  if (!saved || !before) return data.testWarning;
+  const auto &was = saved->training, &tested = data.contents.test;
+  DataSource both = source;
+  both.train = before->data.train;
+  both.trainImages = before->data.trainImages;
+  if (was.examples == tested.examples && was.unordered == tested.unordered) return sameRemark(both);
+  if (isSameFile(both.test, both.train) || isSameFile(both.testImages, both.trainImages))
+    return fmt::format("{} was trained when {} had {}, so it may have learned some of the {}s that test it",
+                       model.string(), nameOf(both), differenceOf(was, tested), nounOf(source));
+  return data.train && data.contents.training.unordered == was.unordered ? data.testWarning : "";
 }
 
-std::vector<std::string> dataWarnings(const PreparedRun& prepared) {
-  std::vector<std::string> all{prepared.data.testWarning};
-  const std::filesystem::path model = prepared.run.training.initialModel;
-  const auto& rows = prepared.data.rows;
-  const auto& now = prepared.data.contents.training;
-  const bool heldOut = !rows.validation.empty() || (drawsTests(prepared.run.data) && !rows.test.empty());
-  if (const auto saved = model.empty() || !heldOut ? std::nullopt : contentsIn(model))
-    if (saved->training.unordered == now.unordered && saved->training.ordered != now.ordered)
-      all.push_back(
-          fmt::format("training.initialModel {} was trained with other of these examples held out, so "
-                      "it has learned some of those that are held out now{}",
-                      model.string(), splitAdvice(prepared.run.data, model)));
+std::vector<std::string> dataWarnings(const RunFile& run, const LoadedData& data) {
+  std::vector<std::string> all{data.testWarning, learnedWarning(run, data)};
   std::erase(all, "");
   return all;
 }

@@ -9,7 +9,7 @@
 
 #include "muster/core/io/model_file.h"
 #include "muster/datasets/source/load_data.h"
-#include "muster/parallel/run/prepared_run.h"
+#include "muster/parallel/run/run_file.h"
 
 // What a model's file says of the run and the data that it was trained with.
 
@@ -25,27 +25,36 @@ std::optional<RunFile> runIn(const std::filesystem::path& model);
 /// nothing for other data or another file.
 void chooseData(RunFile& run, const std::filesystem::path& model);
 
+/// Which option tests a model with examples that it has not learned, whatever its training held out, as in
+/// "data.test=FILE tests with ...". @param part  as for chooseSplit.
+std::string testAdvice(const DataSource& source, std::string_view part);
+
 /// Takes from the run that a model was trained by how its examples were divided: their numbers, and the seed
-/// that draws them. Otherwise examples that it was trained with would be held out. Logs which fields of this
-/// run say otherwise. Does nothing for a model that `muster train` did not save.
+/// that draws them. Otherwise examples that it was trained with would be held out. Examples that were drawn
+/// to test it are held out also if this run has a test set of its own. Logs which fields of this run say
+/// otherwise. Does nothing for a model that `muster train` did not save.
 /// @param part  what is wanted of the data: train, validation, or test, if it is held out.
 /// @param overrides  of `run`, as for RunFile::parse.
-/// @throws FileError naming fields for which an override says otherwise, with both values.
-void chooseSplit(RunFile& run, const std::filesystem::path& model, std::string_view part,
+/// @return whether the training data are to be those of the model's run: not if an override asks for other
+///         numbers of examples that it was trained with.
+/// @throws FileError naming fields for which an override says otherwise, with both values, if `part` depends
+///         on them; if `part` is held out now and was not for the training.
+bool chooseSplit(RunFile& run, const std::filesystem::path& model, std::string_view part,
                  std::span<const std::string> overrides = {});
 
 /// Checks that the training data are those that a model was trained with, if its file says what they held.
+/// Warns of another file with other examples.
 /// @throws FileError with what differs, and `advice`.
-void requireSameTrainingData(const std::filesystem::path& model, const LoadedData& data,
-                             std::string_view advice);
-/// As above, and those of a test set, for a training that resumes the file.
-void requireSameData(const std::filesystem::path& file, const LoadedData& data);
+void requireSameTrainingData(const std::filesystem::path& model, const DataSource& source,
+                             const LoadedData& data, std::string_view advice);
+/// As above, for a training that resumes the file; warns of another test set, which no training reads.
+void requireSameData(const std::filesystem::path& file, const DataSource& source, const LoadedData& data);
 
-/// Whether examples to test with are all those that a model was trained with, if its file says what they
-/// held.
-bool isTrainingData(const std::filesystem::path& model, const ExampleContents& tested);
+/// A warning that the test set of its own is, or may be, what a model was trained with; "" if nothing says
+/// so. What the model's file says of its data decides, and without that the data of `source`.
+std::string testRemark(const std::filesystem::path& model, const DataSource& source, const LoadedData& data);
 
-/// `PreparedRun::warnings`. @param prepared  with its data.
-std::vector<std::string> dataWarnings(const PreparedRun& prepared);
+/// Why scores may say too little of new examples: `PreparedRun::warnings`.
+std::vector<std::string> dataWarnings(const RunFile& run, const LoadedData& data);
 
 }  // namespace muster::detail

@@ -387,8 +387,8 @@ TEST_CASE("test examples that are training examples are named, but not those tha
   const auto rows = rowsFrom(0, 100);
   CHECK(warning(rows, rowsFrom(100, 150)).empty());
   CHECK(warning(rows, rowsFrom(99, 150)).empty());
-  CHECK(warning(rows, rowsFrom(60, 110)) ==
-        "40 of 50 test rows are also training rows " + files + ", so the scores say too little of new rows");
+  CHECK(warning(rows, rowsFrom(60, 110)) == "40 of 50 test rows are equal to training rows " + files +
+                                                ", so the scores say too little of new rows");
   const std::string same =
       "the test rows are the training rows " + files + ", so the scores on them say nothing of new rows";
   CHECK(warning(rows, rows) == same);
@@ -397,6 +397,15 @@ TEST_CASE("test examples that are training examples are named, but not those tha
   for (int i = 0; i < 80; ++i)
     (i < 60 ? few : more) += fmt::format("{},{},{}\n", i % 2, i % 3 % 2, i % 2 ? "a" : "b");
   CHECK(warning(few, more).empty());
+  // Each training row was copied: the test has none twice, so it is not of so few different rows.
+  const auto copied = rowsFrom(0, 100) + rowsFrom(0, 100);
+  CHECK(warning(copied, rowsFrom(100, 200)).empty());
+  CHECK_CONTAINS(warning(copied, rowsFrom(0, 80)), "80 of 80 test rows are equal to training rows");
+  CHECK_CONTAINS(warning(copied, rowsFrom(40, 140)), "60 of 100 test rows are equal to training rows");
+  // Six training rows of 50 different ones, none twice, and a test with all of these.
+  std::string many;
+  for (int i = 0; i < 10; ++i) many += rowsFrom(0, 50);
+  CHECK(warning(rowsFrom(0, 6), many).empty());
 
   DataSource source{.type = "csv", .train = (tables.directory / "rows.csv").string()};
   source.test = source.train;
