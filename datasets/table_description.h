@@ -36,13 +36,13 @@ RowSplit splitTable(const Table& table, const TableOptions& options, std::span<c
 
 /// Finds out from training rows how a table's columns become features:
 ///
-/// - numbers, if at least nine in ten values are numbers (others count as missing); a column of many
-///   magnitudes, whose largest magnitude is over 100 times the median one, has its signed logarithm beside
-///   it, and one of more than 5 different values its rank among 65 quantiles, from 0 to 1;
-/// - dates, if at least nine in ten values are dates in one order (`daysIn`; where 3/4/2020 could be both,
-/// the
-///   month is first, and of 3.4.2020 the day, with a warning), with the time of the year if they span over a
-///   year, the day of the week if they span over two weeks, and the time of the day if one is given;
+/// - numbers, if at least nine in ten values are numbers, plain or of one unit (words count as missing); a
+///   column of many magnitudes, whose largest magnitude is over 100 times the median one, has its signed
+///   logarithm beside it, and one of more than 5 different values its rank among 65 quantiles, from 0 to 1;
+/// - dates, if at least nine in ten values are dates in one order (`daysIn`), and none of them in another;
+///   where 3/4/2020 may be both the month is first, and of 3.4.2020 the day, with a warning. With the time of
+///   the year if they span over a year, the day of the week if they span over two weeks, and the time of the
+///   day if one is given;
 /// - else words: a feature for each of at most 256 words, the most frequent ones that occur in at least 3
 ///   rows; the others share a feature;
 /// - a missing value counts as the column's median, or as no word; if training rows had gaps, a last

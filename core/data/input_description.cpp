@@ -34,13 +34,14 @@ void requireSameClasses(const InputDescription& mine, const InputDescription& ot
 
 void requireSameColumn(const ColumnDescription& a, const ColumnDescription& b, std::string_view here,
                        std::string_view there) {
-  require(a.kind == b.kind, "column {} holds {} in {}, and {} in {}", a.name, nameOf(a.kind), here,
+  const auto name = csvField(a.name);
+  require(a.kind == b.kind, "column {} holds {} in {}, and {} in {}", name, nameOf(a.kind), here,
           nameOf(b.kind), there);
-  require(a.text == b.text, "the numbers of column {} have other units or commas in {} than in {}", a.name,
+  require(a.text == b.text, "the numbers of column {} have other units or commas in {} than in {}", name,
           here, there);
-  require(a.words == b.words, "column {} has the words {} in {}, and {} in {}", a.name, listOf(a.words), here,
+  require(a.words == b.words, "column {} has the words {} in {}, and {} in {}", name, listOf(a.words), here,
           listOf(b.words), there);
-  require(a.featureNames() == b.featureNames(), "column {} has the features {} in {}, and {} in {}", a.name,
+  require(a.featureNames() == b.featureNames(), "column {} has the features {} in {}, and {} in {}", name,
           listOf(a.featureNames()), here, listOf(b.featureNames()), there);
 }
 
@@ -108,10 +109,12 @@ void InputDescription::requireSame(const InputDescription& other, std::string_vi
             targets[t].name, here, other.targets[t].name, there);
   require(pictures == other.pictures, "{} and {} bring pictures to other sizes or channels", here, there);
   for (std::size_t c = 0; c < std::max(columns.size(), other.columns.size()); ++c) {
-    require(c < columns.size(), "column {} is in {}, and not in {}", other.columns[c].name, there, here);
-    require(c < other.columns.size(), "column {} is in {}, and not in {}", columns[c].name, here, there);
+    require(c < columns.size(), "column {} is in {}, and not in {}", csvField(other.columns[c].name), there,
+            here);
+    require(c < other.columns.size(), "column {} is in {}, and not in {}", csvField(columns[c].name), here,
+            there);
     require(columns[c].name == other.columns[c].name, "column {} is {} in {}, and {} in {}", c + 1,
-            columns[c].name, here, other.columns[c].name, there);
+            csvField(columns[c].name), here, csvField(other.columns[c].name), there);
     requireSameColumn(columns[c], other.columns[c], here, there);
   }
 }

@@ -485,13 +485,11 @@ TEST_CASE("rows that do not fit a description are refused by name") {
   CHECK(refused("\"b, in kg\",c\n1,2\n") ==
         "f.csv: lacks the columns a, b, when, from which the model learned; it has \"b, in kg\", c");
   CHECK(refused("a,b,when\n1,2,2000-01-01\nx,2,2000-01-01\ny,2,2000-01-01\nz,2,2000-01-01\n") ==
-        "f.csv: line 3: column a must be a finite number, and is \"x\"; 3 of its 4 values are none, too many "
-        "to "
-        "count as missing");
+        "f.csv: line 3: column a must be a finite number, and is \"x\"; 3 of its 4 values are none, too "
+        "many to count as missing");
   CHECK(refused("a,b,when\n1,2,soon\n1,2,soon\n1,2,later\n") ==
-        "f.csv: line 2: column when must be a date as 2020-12-31 (year, month, day), and is \"soon\"; 3 of "
-        "its 3 "
-        "values are none, too many to count as missing");
+        "f.csv: line 2: column when must be a date as 2020-12-31 (year, month, day), and is \"soon\"; 3 "
+        "of its 3 values are none, too many to count as missing");
   const auto read = table("a,y\n1,w\n");
   CHECK(test::thrown<FileError>([&] { tableLabels(description, read, allRows(read)); }) ==
         "f.csv: line 2: there is no class \"w\"; there are u, v");

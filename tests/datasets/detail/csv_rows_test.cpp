@@ -48,8 +48,7 @@ TEST_CASE("a broken line is named, and other files are known by their first byte
   CHECK(failure("a\n\"x\"y") == "table.csv: line 2: text follows a closing quote");
   CHECK(failure("\"x, y\";b") ==
         "table.csv: line 1: text follows a closing quote; columns are separated by \",\", and this file "
-        "seems to "
-        "have \";\" between them");
+        "seems to have \";\" between them");
   CHECK(failure("a\rb") == "table.csv: line 1: a carriage return without a line feed");
   CHECK(failure("\xFF\xFE"
                 "a") == "table.csv: is UTF-16 text; save it as UTF-8");
