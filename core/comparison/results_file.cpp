@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 #include "muster/core/comparison/tuned_field.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/input_file.h"
@@ -173,7 +174,12 @@ void ResultsFile::join(const ComparisonGrid& now) {
   if (const auto all = differences(grid_, now); !all.empty())
     throw FileError(
         path_, fmt::format("holds a comparison of another run: {}; give {}", fmt::join(all, ", "), other_));
-  if (grid_.contents.empty()) grid_.contents = now.contents;
+  if (grid_.contents.empty() && !now.contents.empty())
+    logWarning(
+        "{}: an earlier version of muster wrote no checksum of all the data, so whether they have changed "
+        "since "
+        "is not checked",
+        path_.string());
   for (const auto& arm : now.arms) {
     const auto same = std::ranges::find(grid_.arms, arm.name, &ComparisonArm::name);
     if (same == grid_.arms.end())

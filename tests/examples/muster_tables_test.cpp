@@ -574,9 +574,11 @@ TEST_CASE("predictions of held-out rows have the numbers of the rows, and column
   const Tables muster;
   auto rows = animals();
   rows.insert(rows.find("1,red"), "0,red,1,2012-01-01,\n");  // without a label: row 0 is left out
+  const auto table = linesOf(rows);
+  rows.replace(rows.find("0,red"), 5, "0,\"r\ned\"");  // lines are not rows
+  rows.insert(rows.find("1,red"), "\n");
   muster.write("rows.csv", rows);
   test::succeeded(muster.trained({"rows.csv", "--label", "kind"}, {"--epochs", "1"}));
-  const auto table = linesOf(rows);
   for (const std::string on : {"validation", "train"}) {
     const auto out = test::succeeded(muster.run(
         {"predict", "run.json", "--on", on, "--keep", "id", "--keep", "kind", "--set", "data.batch=10"}));
@@ -603,6 +605,9 @@ TEST_CASE("predictions of held-out rows have the numbers of the rows, and column
                {"--train-examples", "40", "--epochs", "1", "--device", "cpu", "--pin-threads", "false"});
   REQUIRE(muster.run(train).exit == 0);
   predict.insert(predict.begin(), "predict");
+  auto fewer = predict;
+  fewer.insert(fewer.end(), {"--on", "train", "--set", "data.trainExamples=12"});
+  CHECK(linesOf(test::succeeded(muster.run(fewer)).out).size() == 13);
   predict.insert(predict.end(), {"--keep", "id"});
   CHECK(contains(test::errorOf(muster.run(predict)),
                  "--keep is for a table, and the data are of type generated"));

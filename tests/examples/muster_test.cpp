@@ -726,6 +726,11 @@ TEST_CASE("a folder of photographs of several sizes is learned; its model file a
       test::succeeded(muster.run({"train", "run.json", "--set", "training.epochs=10", "--set",
                                   "training.devices=cpu", "--set", "training.pinThreads=false"}));
   CHECK(contains(trained.out + trained.err, "accuracy 1.0000, F1 1.0000 on 4 examples"));
+  draw("photos/dark/0.png", 11, 20, 30);
+  CHECK(contains(test::errorOf(muster.run({"evaluate", "run.json", "--on", "validation"}), 1),
+                 "was trained when photos had other examples, or other labels of them, or another libjpeg "
+                 "decoded them; "));
+  draw("photos/dark/0.png", 10, 20, 30);
   std::filesystem::rename(muster.directory / "photos/dark", muster.directory / "photos/night");
   CHECK(contains(test::errorOf(muster.run({"evaluate", "run.json", "--on", "train"})),
                  "class 0 is light in photos, and dark in the model"));

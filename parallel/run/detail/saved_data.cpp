@@ -62,13 +62,15 @@ bool areOfSameFile(const DataSource& one, const DataSource& other) {
   return one.type == other.type && (a == b || isSameFile(a, b));
 }
 
-/// In what examples differ from earlier ones, to follow the name of their file; "" if they do not.
-std::string differenceOf(const ExampleContents& was, const ExampleContents& now) {
+/// In what examples of a type of data differ from earlier ones, to follow the name of their file; "" if they
+/// do not.
+std::string differenceOf(const ExampleContents& was, const ExampleContents& now, std::string_view type) {
   if (was == now) return {};
   if (was.examples != now.examples)
     return fmt::format("{} (now {})", plural(was.examples, "example"), now.examples);
   if (was.unordered == now.unordered) return "the same examples in another order";
-  return "other examples, or other labels of them";
+  return fmt::format("other examples, or other labels of them{}",
+                     type == "images" ? ", or another libjpeg decoded them" : "");
 }
 
 /// Whether fewer examples are held out than were, and those are among them.
@@ -106,7 +108,7 @@ std::string learnedWarning(const RunFile& run, const LoadedData& data) {
   return fmt::format(
       "training.initialModel {} was trained when {} had {}, so it may have learned some of those held out "
       "now{}",
-      model.string(), nameOf(was), differenceOf(saved->training, now),
+      model.string(), nameOf(was), differenceOf(saved->training, now, was.type),
       isOfOwnFiles(run.data)
           ? fmt::format("; {} tests with new {}s", ownTestField(run.data), nounOf(run.data))
           : "");
@@ -215,7 +217,7 @@ void requireSameTrainingData(const std::filesystem::path& model, const DataSourc
   const auto [before, saved] = savedIn(model);
   if (!saved || !before) return;
   const auto& now = data.contents.training;
-  const auto other = differenceOf(saved->training, now);
+  const auto other = differenceOf(saved->training, now, source.type);
   if (other.empty()) return;
   const auto& was = nameOf(before->data);
   if (areOfSameFile(source, before->data))
@@ -234,7 +236,7 @@ void requireSameData(const std::filesystem::path& file, const DataSource& source
                   file.string()));
   const auto saved = savedIn(file).contents;
   if (!saved) return;
-  if (const auto other = differenceOf(saved->test, data.contents.test); !other.empty())
+  if (const auto other = differenceOf(saved->test, data.contents.test, source.type); !other.empty())
     logWarning("{}: was trained when the test data had {}; the scores are of those of now", file.string(),
                other);
 }
@@ -249,7 +251,7 @@ std::string testRemark(const std::filesystem::path& model, const DataSource& sou
   if (was.examples == tested.examples && was.unordered == tested.unordered) return sameRemark(both);
   if (isSameFile(both.test, both.train) || isSameFile(both.testImages, both.trainImages))
     return fmt::format("{} was trained when {} had {}, so it may have learned some of the {}s that test it",
-                       model.string(), nameOf(both), differenceOf(was, tested), nounOf(source));
+                       model.string(), nameOf(both), differenceOf(was, tested, both.type), nounOf(source));
   return data.train && data.contents.training.unordered == was.unordered ? data.testWarning : "";
 }
 

@@ -214,6 +214,13 @@ TEST_CASE("a file without checksums of its data, as an earlier version has saved
   const std::string model = (directory / "old.safetensors").string();
   const auto prepared = prepareRun(runIn(directory));
   auto notes = detail::notesOf(prepared.run, prepared.data);
+  auto contents = prepared.data.contents;
+  contents.training.unordered = "of other examples";
+  notes.at("muster.data") = contents.toJson();
+  saveModel(*prepared.network, model, notes);
+  CHECK(thrown<FileError>([&] {
+          prepareRun(runIn(directory, {"training.resume=" + model}));
+        }).starts_with(model + ": was trained when mixtures had other examples, or other labels of them; "));
   REQUIRE(notes.erase("muster.data") == 1);
   saveModel(*prepared.network, model, notes);
   CHECK(prepareRun(runIn(directory, {"training.resume=" + model})).resumed.file == model);
