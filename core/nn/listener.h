@@ -25,7 +25,7 @@ struct WorkerTimes {
   std::int64_t examples = 0;
   std::chrono::nanoseconds computing{0};
   std::chrono::nanoseconds waitingForData{0};
-  std::chrono::nanoseconds waitingForWorkers{0};  ///< at merges, for other workers
+  std::chrono::nanoseconds waitingForWorkers{0};  ///< and to be woken, at the end of rounds
   std::chrono::nanoseconds merging{0};
 };
 

@@ -60,7 +60,7 @@ void putWorker(JsonWriter& json, const PerformanceReport& report, const WorkerTi
   json.put("batches", worker.batches);
   json.put("examples", worker.examples);
   json.put("samplesPerSecond", report.samplesPerSecond(worker));
-  if (worker.batches > 0) putShares(json, PerformanceReport::shares(worker));
+  if (report.batches() > 0) putShares(json, PerformanceReport::shares(worker));
 }
 
 void putSpeed(JsonWriter& json, const PerformanceReport& report) {

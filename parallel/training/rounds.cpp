@@ -1,5 +1,7 @@
 #include "muster/parallel/training/rounds.h"
 
+#include <algorithm>
+
 #include "muster/parallel/runtime/phase.h"
 
 namespace muster {
@@ -33,7 +35,7 @@ Order Rounds::next(const Participant& me, const Contribution& mine) {
     return {};
   const Order& order = orders_.of(me.worker);
   if (order.what == Order::Do::Train || order.what == Order::Do::End)
-    me.times.own.waitingForWorkers -= listened_;
+    me.times.own.waitingForWorkers -= std::min(listened_, me.times.own.waitingForWorkers);
   // Also after a round without a merge: the exchange may have fetched the replica, and must do so again.
   if (done != Order::Do::Visit && order.what != Order::Do::Merge) me.enqueueAfterMerge();
   return order;

@@ -75,10 +75,12 @@ void requireKnownMasks(const NetworkPlan& plan, const Batch& batch) {
 std::string lossFor(const Tensor& labels, const LossHead& head, const Shape& predictions) {
   if (head.own) return {};
   const bool classes = detail::takesClasses(head.loss, predictions);
-  if (labels.dtype() == DType::Int64 && !classes)
+  const bool oneEach = labels.shape() == predictions.dropLast();
+  if (labels.dtype() == DType::Int64 && !classes && oneEach)
     return fmt::format("; the loss {} is for {}, and that of classes is nll", nameOf(head.loss),
                        head.loss == Loss::BinaryCrossEntropy ? "a label of each output" : "numbers");
-  if (labels.dtype() == DType::Float32 && classes && labels.shape()[-1] == 1 && predictions[-1] > 1)
+  if (labels.dtype() == DType::Float32 && classes && predictions[-1] > 1 &&
+      (oneEach || labels.shape()[-1] == 1))
     return fmt::format("; the loss {} is for classes, and those of numbers are mse, mae and huber",
                        nameOf(head.loss));
   return {};

@@ -140,6 +140,14 @@ TEST_CASE("one sigmoid output learns two classes from class indices as from numb
                 "network: output output takes classes int64 [2] or float32 [2, 2], but its labels, called "
                 "labels, are float32 [2, 1] on cpu; the loss nll is for classes, and those of numbers are "
                 "mse, mae and huber");
+  CHECK_REFUSED(scoreOf({.classes = 2}, 0, Tensor::of({1, 0}, {2})),
+                "network: output output takes classes int64 [2] or float32 [2, 2], but its labels, called "
+                "labels, are float32 [2] on cpu; the loss nll is for classes, and those of numbers are "
+                "mse, mae and huber");
+  // Numbers of the right shape: only their type is wrong.
+  CHECK_REFUSED(
+      scoreOf({.units = 1, .loss = Loss::MeanSquaredError}, 0, integers({1, 0}, {2, 1})),
+      "network: output output takes float32 [2, 1], but its labels, called labels, are int64 [2, 1] on cpu");
 
   const Batch indices = classBatch({3}, 20, 2, 5);
   Tensor numbers = Tensor::empty({20, 1});

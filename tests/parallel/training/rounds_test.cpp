@@ -156,6 +156,7 @@ TEST_CASE("a worker does not count the time of listeners as waiting") {
   Training training(1);
   training.rounds->begin(2);
   Trainee worker(training, 0, 4);  // two rounds an epoch, of which the coordinator joins the second
+  worker.times.own.waitingForWorkers = 3h;
   std::jthread thread([&] { worker.run(); });
   for (int epoch = 0; epoch < 2; ++epoch) {
     REQUIRE(training.rounds->await());
@@ -163,8 +164,19 @@ TEST_CASE("a worker does not count the time of listeners as waiting") {
   }
   thread.join();
   // What it has waited in truth, less than an hour, and two hours taken out.
-  CHECK(worker.times.own.waitingForWorkers > -2h);
-  CHECK(worker.times.own.waitingForWorkers < -1h);
+  CHECK(worker.times.own.waitingForWorkers > 1h);
+  CHECK(worker.times.own.waitingForWorkers < 2h);
+}
+
+TEST_CASE("a worker has not waited for less than no time") {
+  Training training(1);
+  training.rounds->begin(1);
+  Trainee worker(training, 0, 2);
+  std::jthread thread([&] { worker.run(); });
+  REQUIRE(training.rounds->await());
+  training.rounds->resume(1h);  // longer than the worker has waited
+  thread.join();
+  CHECK(worker.times.own.waitingForWorkers >= 0h);
 }
 
 TEST_CASE("a round in which no worker has trained is not merged") {
