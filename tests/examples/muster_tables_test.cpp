@@ -563,11 +563,17 @@ TEST_CASE("a training that begins with a model that knows some of the rows held 
   muster.write("rows.csv", turned(animals(), 31));
   CHECK(contains(warnings({"--seed", "5"}), known + "\n"));
   muster.write("rows.csv", animals() + "151,red,,2015-03-01,cat\n");
+  const std::string more = head +
+                           "when rows.csv had 150 examples (now 151), so it may have learned some of "
+                           "those held out now";
   for (const std::string seed : {"5", "9"})
-    CHECK(contains(warnings({"--seed", seed}),
-                   head +
-                       "when rows.csv had 150 examples (now 151), so it may have learned some of those held "
-                       "out now; --set data.test=FILE tests with new rows"));
+    CHECK(contains(warnings({"--seed", seed}), more + "; --set data.test=FILE tests with new rows\n"));
+  CHECK(contains(warnings({"--set", "data.testExamples=20"}),
+                 more + "; --test-examples 0 and --set data.test=FILE tests with new rows\n"));
+  muster.write("new.csv", "colour,size,found,kind\nred,1,2012-03-01,cat\nblue,7,2012-03-01,dog\n");
+  CHECK(contains(warnings({"--set", "data.test=new.csv"}), more + "\n"));
+  muster.write("new.csv", animals());
+  CHECK(contains(warnings({"--set", "data.test=new.csv"}), head + "with the test rows\n"));
 }
 
 TEST_CASE("predictions of held-out rows have the numbers of the rows, and columns of theirs") {

@@ -46,9 +46,10 @@ Saved savedIn(const std::filesystem::path& path) {
           noteIn(notes, path, kDataNote, "checksums of its data", DataContents::parse)};
 }
 
-/// The field, or the fields, of a test set of its own, with a value to replace.
-std::string_view ownTestField(const DataSource& d) {
-  return d.type == "idx" ? "data.testImages=FILE and data.testLabels=FILE" : "data.test=FILE";
+/// The fields that give a run a test set of its own, with a value to replace.
+std::string ownTestFields(const DataSource& d) {
+  return fmt::format("{}{}", drawsTests(d) && d.testExamples > 0 ? "data.testExamples=0 and " : "",
+                     d.type == "idx" ? "data.testImages=FILE and data.testLabels=FILE" : "data.test=FILE");
 }
 
 /// The data that a source trains with, as its files or its type name them.
@@ -89,29 +90,30 @@ std::string splitAdvice(const DataSource& now, const DataSource& was) {
   return fmt::format("; data.splitSeed={} holds out the same", splitSeed(was));
 }
 
-/// A warning that a training begins with a model that has learned examples that are held out now; "" if
-/// nothing says so.
+/// A warning that a training begins with a model that has learned examples that are held out now, or those of
+/// the test set; "" if nothing says so.
 std::string learnedWarning(const RunFile& run, const LoadedData& data) {
   const std::filesystem::path model = run.training.initialModel;
-  const bool heldOut = !data.rows.validation.empty() || (drawsTests(run.data) && !data.rows.test.empty());
-  if (model.empty() || !heldOut) return {};
+  if (model.empty()) return {};
   const auto [before, saved] = savedIn(model);
-  const auto& now = data.contents.training;
-  if (!saved || !before || saved->training == now) return {};
+  const auto& [now, test] = data.contents;
+  if (!saved || !before) return {};
+  const auto start = fmt::format("training.initialModel {} was trained ", model.string());
+  const ExampleContents& learned = saved->training;
   const DataSource& was = before->data;
-  if (saved->training.unordered == now.unordered)
+  if (learned.unordered == test.unordered) return fmt::format("{}with the test {}s", start, nounOf(run.data));
+  const bool draws = drawsTests(run.data);
+  const bool heldOut = !data.rows.validation.empty() || (draws && !data.rows.test.empty());
+  if (!heldOut || learned == now) return {};
+  if (learned.unordered == now.unordered)
     return holdsOutLess(run.data, was)
                ? ""
-               : fmt::format("training.initialModel {} was trained with examples that are held out now{}",
-                             model.string(), splitAdvice(run.data, was));
+               : fmt::format("{}with examples that are held out now{}", start, splitAdvice(run.data, was));
   if (!areOfSameFile(run.data, was)) return {};
   return fmt::format(
-      "training.initialModel {} was trained when {} had {}, so it may have learned some of those held out "
-      "now{}",
-      model.string(), nameOf(was), differenceOf(saved->training, now, was.type),
-      isOfOwnFiles(run.data)
-          ? fmt::format("; {} tests with new {}s", ownTestField(run.data), nounOf(run.data))
-          : "");
+      "{}when {} had {}, so it may have learned some of those held out now{}", start, nameOf(was),
+      differenceOf(learned, now, was.type),
+      draws ? fmt::format("; {} tests with new {}s", ownTestFields(run.data), nounOf(run.data)) : "");
 }
 
 /// The fields of a run by which examples are dealt, each with that of a model's run.
@@ -178,8 +180,8 @@ void chooseData(RunFile& run, const std::filesystem::path& model) {
 std::string testAdvice(const DataSource& d, std::string_view part) {
   const auto without = part == "test" ? "" : fmt::format(", without --on {}", part);
   if (!isOfOwnFiles(d)) return "the test examples of the data set test it" + without;
-  return fmt::format("{}{} tests with all examples of a file, whatever the model was trained with{}",
-                     d.testExamples > 0 ? "data.testExamples=0 and " : "", ownTestField(d), without);
+  return fmt::format("{} tests with all examples of a file, whatever the model was trained with{}",
+                     ownTestFields(d), without);
 }
 
 bool chooseSplit(RunFile& run, const std::filesystem::path& model, std::string_view part,
