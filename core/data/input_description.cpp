@@ -94,11 +94,11 @@ std::vector<std::string> InputDescription::featureNames() const {
 
 void InputDescription::requireSame(const InputDescription& other, std::string_view here,
                                    std::string_view there) const {
-  for (const auto& [classes, numbers, ofClasses, ofNumbers] :
+  for (const auto& [classifying, regressing, ofClasses, ofNumbers] :
        {std::tuple(this, &other, here, there), std::tuple(&other, this, there, here)})
-    require(classes->label.empty() || !numbers->label.empty() || numbers->targets.empty(),
-            "{} has the classes of {}, and {} is a regression of {}", ofClasses, classes->label, ofNumbers,
-            numbers->targets.empty() ? "" : numbers->targets.front().name);
+    require(classifying->label.empty() || !regressing->label.empty() || regressing->targets.empty(),
+            "{} has the classes of {}, and {} is a regression of {}", ofClasses, classifying->label, ofNumbers,
+            regressing->targets.empty() ? "" : regressing->targets.front().name);
   require(label == other.label, "the column of the classes is {} in {}, and {} in {}", label, here,
           other.label, there);
   requireSameClasses(*this, other, here, there);
