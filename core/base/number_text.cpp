@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+#include <cmath>
+#include <limits>
+
 namespace muster {
 
 std::string groupedNumber(double value) {
@@ -13,6 +17,13 @@ std::string groupedNumber(double value) {
     grouped += digits[i];
   }
   return grouped;
+}
+
+std::optional<double> parsedNumber(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || end != text.data() + text.size()) return std::nullopt;
+  return error == std::errc() && std::isfinite(value) ? value : std::numeric_limits<double>::quiet_NaN();
 }
 
 std::string secondsDigits(double seconds) {

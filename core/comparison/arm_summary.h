@@ -39,7 +39,8 @@ struct ArmSummary {
   std::size_t runs = 0;      ///< finished
   std::size_t failures = 0;  ///< how many of the runs
   std::string failure;       ///< why the first of them ended
-  std::size_t guesses = 0;   ///< how many of the others were hardly better than one answer for all examples
+  std::size_t judged = 0;    ///< of how many others it is known whether they learnt (RunRecord::judged)
+  std::size_t guesses = 0;   ///< how many of these were hardly better than one answer for all examples
   std::string guess;         ///< RunRecord::guess of the first of them
   SampleMean score;          ///< at the end
   SampleMean difference;     ///< of the score to the baseline's, seed by seed; count 0: the baseline
@@ -56,8 +57,8 @@ struct ArmSummary {
   double samples = 0;                           ///< of a whole run by all workers
 
   bool trained() const { return score.count > 0; }
-  /// Whether most of its runs that came to an end are hardly better than one answer for all examples.
-  bool guessed() const { return 2 * guesses > runs - failures; }
+  /// Whether most of its runs that were judged are hardly better than one answer for all examples.
+  bool guessed() const { return 2 * guesses > judged; }
   /// Whether it has runs and none of them came to an end.
   bool diverged() const { return runs > 0 && failures == runs; }
   /// The geometric mean over the seeds; NaN where `logSpeedUp` has none.

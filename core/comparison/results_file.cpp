@@ -62,6 +62,7 @@ ComparisonGrid gridOf(const std::string& line) {
   json.numbers("seeds", seeds);
   for (const double seed : seeds) grid.seeds.push_back(static_cast<std::int64_t>(seed));
   json.strings("tune", grid.tune);
+  grid.tune = joinTuning(grid.tune, grid.tune).value();  // an earlier version took equal values, as 0.1,0.10
   json.list("arms", [&](JsonReader& in) {
     ComparisonArm& arm = grid.arms.emplace_back();
     in.field("name", arm.name);

@@ -17,7 +17,7 @@ void visit(Fields& f, RunRecord& run) {
   f.field("threads", run.threads);
   f.field("othersBusy", run.othersBusy);
   f.field("loaded", run.loaded);
-  f.field("guess", run.guess);
+  if (run.judged) f.field("guess", run.guess);
   f.field("failure", run.failure);
 }
 
@@ -53,6 +53,7 @@ RunRecord runFromJson(std::string_view text) {
   JsonReader json(text);
   for (const char* field : {"arm", "values", "seed", "on", "points"}) json.requireField(field);
   visit(json, run);
+  run.judged = json.json("guess").has_value();
   json.strings("values", run.settings);
   json.numbers("recomputed", run.recomputed);
   json.list("points", [&](JsonReader& inside) { run.points.emplace_back().fields(inside); });

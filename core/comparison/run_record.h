@@ -48,6 +48,7 @@ struct RunRecord {
   std::vector<double> recomputed = {};
   /// If the test at its end was hardly better than one answer for all examples: guessRemark; else empty.
   std::string guess = {};
+  bool judged = true;        ///< whether `guess` was looked for: not by an earlier version
   std::string failure = {};  ///< why it ended early (a loss was NaN or infinite); empty: it did not
 
   bool failed() const { return !failure.empty() || points.empty(); }

@@ -1,23 +1,22 @@
 #include "muster/core/comparison/tuned_arm.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <string_view>
 #include <utility>
+
+#include "muster/core/base/number_text.h"
 
 namespace muster {
 namespace {
 
 /// The number to which a choice sets its only field, as in `learningRate=0.03`; NaN if there is none.
 double numberOf(const TuningChoice& choice) {
-  double number = std::numeric_limits<double>::quiet_NaN();
-  if (choice.settings.size() != 1) return number;
-  const std::string_view set = choice.settings.front(), text = set.substr(set.find('=') + 1);
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? number
-                                                                  : std::numeric_limits<double>::quiet_NaN();
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  if (choice.settings.size() != 1) return kNone;
+  const std::string_view set = choice.settings.front();
+  return parsedNumber(set.substr(set.find('=') + 1)).value_or(kNone);
 }
 
 }  // namespace

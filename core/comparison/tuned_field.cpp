@@ -4,31 +4,30 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "muster/core/base/comma_list.h"
+#include "muster/core/base/number_text.h"
 
 namespace muster {
 namespace {
 
-std::optional<double> numberIn(std::string_view text) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+std::string_view trimmed(std::string_view text) {
+  const auto first = std::min(text.find_first_not_of(' '), text.size());
+  return text.substr(first, text.find_last_not_of(' ') + 1 - first);
 }
 
 bool isSame(std::string_view a, std::string_view b) {
-  const auto number = numberIn(a);
-  return a == b || (number && number == numberIn(b));
+  const auto number = parsedNumber(a);
+  return a == b || (number && number == parsedNumber(b));
 }
 
 }  // namespace
 
 TunedField TunedField::of(std::string_view text) {
   const auto equals = text.find('=');
-  TunedField field{.name = std::string(text.substr(0, equals)), .values = {}};
+  TunedField field{.name = std::string(trimmed(text.substr(0, equals))), .values = {}};
   if (equals == text.npos) return field;
-  for (const auto value : commaList(text.substr(equals + 1))) field.values.emplace_back(value);
+  for (const auto value : commaList(text.substr(equals + 1))) field.values.emplace_back(trimmed(value));
   return field;
 }
 
@@ -45,13 +44,15 @@ std::optional<std::vector<std::string>> joinTuning(std::span<const std::string> 
   if (before.size() != now.size()) return std::nullopt;
   std::vector<std::string> joined;
   for (const auto& text : before) {
-    auto field = TunedField::of(text);
+    const auto known = TunedField::of(text);
     const auto same =
-        std::ranges::find(now, field.name, [](const auto& one) { return TunedField::of(one).name; });
+        std::ranges::find(now, known.name, [](const auto& one) { return TunedField::of(one).name; });
     if (same == now.end()) return std::nullopt;
-    for (auto& value : TunedField::of(*same).values)
-      if (!field.has(value)) field.values.push_back(std::move(value));
-    joined.push_back(field.text());
+    TunedField all{.name = known.name, .values = {}};
+    for (const auto& values : {known.values, TunedField::of(*same).values})
+      for (const auto& value : values)
+        if (!all.has(value)) all.values.push_back(value);
+    joined.push_back(all.text());
   }
   return joined;
 }

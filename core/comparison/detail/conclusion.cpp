@@ -68,12 +68,12 @@ std::string reasonsOf(const Verdicts& v) {
   return reasons;
 }
 
-/// A warning if no arm has learnt what one answer for all examples does not say; "" if one has, or none came
-/// to an end.
+/// A warning if no arm has learnt what one answer for all examples does not say; "" if one has or was not
+/// trained yet, or none came to an end.
 std::string guessSentence(const ComparisonSummary& s) {
   const ArmSummary* one = nullptr;
   for (const auto& arm : s.arms) {
-    if (arm.trained() && !arm.guessed()) return {};
+    if (arm.runs == 0 || (arm.trained() && !arm.guessed())) return {};
     if (one == nullptr && arm.guessed()) one = &arm;
   }
   if (one == nullptr) return {};

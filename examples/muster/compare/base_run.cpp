@@ -1,6 +1,7 @@
 #include "examples/muster/compare/base_run.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -9,6 +10,7 @@
 #include "examples/muster/run_options.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/nearest_word.h"
+#include "muster/core/io/json_value.h"
 #include "muster/parallel/run/detail/override_error.h"
 #include "muster/parallel/run/detail/run_overrides.h"
 #include "muster/parallel/run/detail/run_settings.h"
@@ -45,10 +47,25 @@ bool isOrIsIn(std::string_view path, std::string_view field) {
   return path.starts_with(field) && (path.size() == field.size() || path[field.size()] == '.');
 }
 
+/// As a run file lists them.
+std::string listOf(std::span<const muster::Device> devices) {
+  std::vector<std::string> names;
+  for (const auto device : devices) names.push_back(device.toString());
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
 }  // namespace
 
 BaseRun::BaseRun(std::string path, std::string text, std::vector<std::string> sets)
     : path_(std::move(path)), text_(std::move(text)), sets_(std::move(sets)) {}
+
+void BaseRun::setDevices(std::span<const muster::Device> devices) {
+  set("training.devices=" + muster::quoteJson(listOf(devices)));
+}
+
+void BaseRun::setUnasked(std::span<const muster::Device> devices) {
+  unasked_ = listOf(devices);
+}
 
 muster::RunFile BaseRun::run(const std::vector<std::string>& sets, std::int64_t seed) const try {
   auto all = sets_;
@@ -58,15 +75,19 @@ muster::RunFile BaseRun::run(const std::vector<std::string>& sets, std::int64_t 
   all.push_back(
       fmt::format("data.splitSeed={}", file.data.splitSeed < 0 ? file.data.seed : file.data.splitSeed));
   all.push_back(fmt::format("data.seed={}", seed));
-  auto run = muster::RunFile::parse(text_, all);
-  if (run.training.devices == "auto" && !unasked_.empty()) run.training.devices = unasked_;
-  return run;
+  return muster::RunFile::parse(text_, all);
 } catch (const muster::detail::OverrideError& error) {
   const program::FieldChoices own{.byOption = {}, .options = {}, .sets = sets_};
   if (error.index() < sets_.size()) throw InvalidArgument(own.problemOf(error.index(), error.what()));
   throw InvalidArgument(error.what());
 } catch (const InvalidArgument& error) {
   throw InvalidArgument(fmt::format("{}: {}", path_, error.what()));
+}
+
+muster::RunFile BaseRun::trainedRun(const std::vector<std::string>& sets, std::int64_t seed) const {
+  auto run = this->run(sets, seed);
+  if (run.training.devices == "auto" && !unasked_.empty()) run.training.devices = unasked_;
+  return run;
 }
 
 std::map<std::string, std::string> BaseRun::settings(const muster::RunFile& run) const {

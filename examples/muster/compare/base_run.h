@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "muster/core/device/device.h"
 #include "muster/parallel/run/run_file.h"
 
 namespace comparing {
@@ -20,14 +22,20 @@ class BaseRun {
   /// Sets a field of all arms, as for --set.
   void set(std::string field) { sets_.push_back(std::move(field)); }
 
-  /// What an arm's devices "auto" are, chosen once, so that all runs have the same; "": they stay "auto".
-  void setUnasked(std::string devices) { unasked_ = std::move(devices); }
+  /// Sets the devices of all arms, as for --set.
+  void setDevices(std::span<const muster::Device> devices);
+
+  /// What an arm's devices "auto" are when it is trained, chosen once, so that all runs have the same; none:
+  /// they stay "auto".
+  void setUnasked(std::span<const muster::Device> devices);
 
   /// The run of an arm with a seed: the network's first weights and the order of the examples are the seed's;
   /// what is held out to test and to validate with is the same for all seeds.
   /// @param sets  the arm's fields.
   /// @throws InvalidArgument naming the file or --set, whichever is to blame; or else a field of the arm.
   muster::RunFile run(const std::vector<std::string>& sets = {}, std::int64_t seed = 0) const;
+  /// As `run`, with the devices that were chosen in place of "auto".
+  muster::RunFile trainedRun(const std::vector<std::string>& sets, std::int64_t seed) const;
 
   /// The fields of a run that decide its results, by path.
   std::map<std::string, std::string> settings(const muster::RunFile& run) const;

@@ -178,21 +178,24 @@ int trainAndReport(GridSession& session, muster::Comparison& c, std::int64_t sam
 }
 
 /// The devices of an arm that leaves the choice to the program, as the run file may, or not.
-std::string unaskedDevices(const muster::RunTraining& training, const std::vector<muster::Device>& devices) {
-  return muster::namesOf(training.devices == "auto" ? devices : muster::detail::chooseUnasked().devices);
+std::vector<muster::Device> unaskedDevices(const muster::RunTraining& training,
+                                           const std::vector<muster::Device>& devices) {
+  return training.devices == "auto" ? devices : muster::detail::chooseUnasked().devices;
 }
 
 int compareRun(const Options& options, const std::string& file, const std::string& text,
                const std::vector<muster::Device>& devices) {
   BaseRun base(file, text, options.sets);
   base.setUnasked(unaskedDevices(base.run().training, devices));
-  base.set("training.devices=" + muster::quoteJson(muster::namesOf(devices)));  // the same for all runs
+  base.setDevices(devices);  // the same for all runs
   checkBase(base.run());
   auto now = gridOf(options, base);
-  if (!now.arms.empty()) checkTune(now.tune, now.arms, base, options.tuneBy);
   checkOutput(options.out, file, base.run());
-  require(!now.arms.empty() || std::filesystem::exists(options.out / kResultsName),
+  const bool begins = !std::filesystem::exists(options.out / kResultsName);
+  require(!now.arms.empty() || !begins,
           "there is no arm to compare: give some, as in --arm averaging --arm 'diloco every=50'");
+  checkValues(now.tune, /*several=*/begins, options.tuneBy);  // otherwise they join those of the results
+  if (begins) checkTune(now.tune, now.arms, base, options.tuneBy);
   muster::LoadedData data = loadData(base);
   const auto task = muster::detail::makeNetwork(base.run(), data)->task();
   now.metric = task == muster::Task::Regression ? "r2" : "accuracy";
@@ -204,6 +207,7 @@ int compareRun(const Options& options, const std::string& file, const std::strin
   const auto heldOut = holdOut(base, now, data);
   joinGrid(results, now, base, data);
   const auto& grid = results.grid();
+  checkTune(grid.tune, grid.arms, base, options.tuneBy);
   checkBatches(base, grid);
   GridSession session(base, results, options.out);
   session.requireDifferent();

@@ -15,7 +15,6 @@ using muster::RunRecord;
 
 GridSession::GridSession(const BaseRun& base, muster::ResultsFile& results, const std::filesystem::path& out)
     : base_(base), results_(results), out_(out) {
-  checkTune(grid().tune, grid().arms, base);
   for (const auto& arm : grid().arms) choices_.push_back(choicesOf(arm, grid().tune, base));
 }
 
@@ -35,7 +34,7 @@ Cell GridSession::cell(std::size_t arm, const std::vector<std::string>& sets, st
   const bool tuning = seed == kTuningSeed;
   const auto& name = grid().arms[arm].name;
   return {.arm = name,
-          .run = base_.run(sets, seed),
+          .run = base_.trainedRun(sets, seed),
           .settings = settingsOf(sets),
           .seed = seed,
           .tuning = tuning,

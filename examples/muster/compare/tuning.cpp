@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
-#include "examples/muster/compare/arms.h"
 #include "muster/core/base/error.h"
 #include "muster/core/comparison/tuned_field.h"
 
@@ -20,15 +20,11 @@ std::string nameOf(std::string_view tune) {
   return muster::TunedField::of(tune).name;
 }
 
-/// @throws InvalidArgument for a text that is no field with several values.
+/// @throws InvalidArgument for a text that is no field with values.
 void checkValues(const std::string& tune, std::string_view by) {
   const auto field = muster::TunedField::of(tune);
   require(!field.name.empty() && !field.values.empty(),
           "{} {}: expected a field and its values, as in learningRate=0.01,0.03,0.1", by, tune);
-  require(field.values.size() > 1,
-          "{} {}: there is one value, and tuning chooses among several, as in learningRate=0.01,0.03,0.1; an "
-          "arm or --set gives a field a single value",
-          by, tune);
   muster::TunedField before{.name = {}, .values = {}};
   for (const auto& value : field.values) {
     require(!before.has(value), "{} {}: {} is given twice", by, tune, value);
@@ -47,6 +43,18 @@ std::string tunedPath(const ComparisonArm& arm, const std::string& tune, const B
   return "";
 }
 
+/// @throws InvalidArgument for two texts that tune one field.
+void requireDifferentFields(const std::vector<std::string>& tune, const ComparisonArm& arm,
+                            const BaseRun& base, std::string_view by) {
+  std::map<std::string, std::string> texts;  // by path
+  for (const auto& one : tune)
+    if (const auto path = tunedPath(arm, one, base); !path.empty()) {
+      const auto [same, added] = texts.emplace(path, one);
+      require(added, "{} {} and {} {}: both tune {}; give all its values at once", by, same->second, by, one,
+              path);
+    }
+}
+
 }  // namespace
 
 std::vector<TuningChoice> choicesOf(const ComparisonArm& arm, const std::vector<std::string>& tune,
@@ -57,12 +65,12 @@ std::vector<TuningChoice> choicesOf(const ComparisonArm& arm, const std::vector<
     const auto path = tunedPath(arm, one, base);
     if (path.empty()) continue;
     any = true;
-    const auto name = nameOf(one);
+    const auto field = muster::TunedField::of(one);
     std::vector<TuningChoice> more;
     for (const auto& choice : choices)
-      for (const auto& value : expandBraces(fmt::format("{{{}}}", one.substr(name.size() + 1)))) {
+      for (const auto& value : field.values) {
         more.push_back(choice);
-        more.back().text += fmt::format("{}{}={}", choice.text.empty() ? "" : " ", name, value);
+        more.back().text += fmt::format("{}{}={}", choice.text.empty() ? "" : " ", field.name, value);
         more.back().settings.push_back(fmt::format("{}={}", path, value));
       }
     choices = std::move(more);
@@ -70,10 +78,20 @@ std::vector<TuningChoice> choicesOf(const ComparisonArm& arm, const std::vector<
   return any ? choices : std::vector<TuningChoice>{};
 }
 
-void checkTune(const std::vector<std::string>& tune, const std::vector<ComparisonArm>& arms,
-               const BaseRun& base, std::string_view by) {
+void checkValues(const std::vector<std::string>& tune, bool several, std::string_view by) {
   for (const auto& one : tune) {
     checkValues(one, by);
+    require(!several || muster::TunedField::of(one).values.size() > 1,
+            "{} {}: there is one value, and tuning chooses among several, as in "
+            "learningRate=0.01,0.03,0.1; an arm or --set gives a field a single value",
+            by, one);
+  }
+}
+
+void checkTune(const std::vector<std::string>& tune, const std::vector<ComparisonArm>& arms,
+               const BaseRun& base, std::string_view by) {
+  for (const auto& arm : arms) requireDifferentFields(tune, arm, base, by);
+  for (const auto& one : tune) {
     if (std::ranges::any_of(arms,
                             [&](const ComparisonArm& arm) { return !tunedPath(arm, one, base).empty(); }))
       continue;

@@ -16,7 +16,12 @@ namespace comparing {
 std::vector<muster::TuningChoice> choicesOf(const muster::ComparisonArm& arm,
                                             const std::vector<std::string>& tune, const BaseRun& base);
 
-/// Checks --tune for all arms. @throws InvalidArgument naming what cannot be read or has no arm.
+/// Checks that each text is a field and its values, none of them twice. @throws InvalidArgument.
+/// @param several  whether each needs more than one value. @param by  what gave it, for messages.
+void checkValues(const std::vector<std::string>& tune, bool several, std::string_view by = "--tune");
+
+/// Checks --tune, after `checkValues`, for all arms. @throws InvalidArgument naming what cannot be read or
+/// has no arm.
 /// @param by  what gave it, for messages.
 void checkTune(const std::vector<std::string>& tune, const std::vector<muster::ComparisonArm>& arms,
                const BaseRun& base, std::string_view by = "--tune");

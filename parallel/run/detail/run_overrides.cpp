@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <charconv>
 #include <cmath>
 #include <functional>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -15,6 +13,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/nearest_word.h"
+#include "muster/core/base/number_text.h"
 #include "muster/core/base/text_table.h"
 #include "muster/core/base/utf8.h"
 #include "muster/core/io/json_value.h"
@@ -99,15 +98,6 @@ void giveUpdater(json::value& network) {
   if (!object || !object->contains("name") || object->contains("updater")) return;
   const auto whole = parseJson(withAllOptions(printJson(json::object{{"name", object->at("name")}})));
   network.get_object()["updater"] = whole.at("updater");
-}
-
-/// A number as C and Python write it, which JSON may not, as ".5" or "1."; NaN if it is not finite or does
-/// not fit a double, as "nan" or "1e400".
-std::optional<double> numberIn(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || end != text.data() + text.size()) return std::nullopt;
-  return error == std::errc() && std::isfinite(value) ? value : std::numeric_limits<double>::quiet_NaN();
 }
 
 std::string_view lastPart(std::string_view path) {
@@ -204,7 +194,7 @@ json::value& valueAt(json::object& in, const Step& step, std::string_view path) 
 /// Gives the last field of a path its value; one that decides which others there are drops those of the old
 /// one.
 void setField(json::object& in, json::value& at, const Step& step, const Override& one) {
-  require(!one.path.ends_with("learningRate") || !one.value.is_string() || !numberIn(one.text),
+  require(!one.path.ends_with("learningRate") || !one.value.is_string() || !parsedNumber(one.text),
           "{}: expected a finite number that fits a double, got {}", one.path, one.text);
   const auto before = std::exchange(at, one.value);
   if (!isKind(one.path) || at == before) return;
@@ -245,7 +235,8 @@ json::value jsonOrWord(const std::string& text) {
   try {
     return parseJson(text);
   } catch (const InvalidArgument&) {
-    if (const auto value = numberIn(text); value && std::isfinite(*value)) return *value;
+    // As ".5" or "1.", which JSON may not have.
+    if (const auto value = parsedNumber(text); value && std::isfinite(*value)) return *value;
     return json::value(text);
   }
 }

@@ -289,6 +289,9 @@ TEST_CASE("a warning says that no arm is better than one answer for all, and a n
                                              "in a run of base: it was said. No arm "));
   const auto note = "Not clearly better than one answer for all examples";
   CHECK_LACKS(given.c.text(500), note);
+  auto untrained = given;
+  untrained.c.runs[2].clear();
+  CHECK(untrained.summary().conclusion.starts_with("No arm differs from base "));
   given.c.runs[1][1].guess.clear();  // of three runs one is left
   CHECK_FALSE(given.arm("other").guessed());
   CHECK(given.summary().conclusion.starts_with("No arm differs from base "));
@@ -297,6 +300,22 @@ TEST_CASE("a warning says that no arm is better than one answer for all, and a n
   for (const std::size_t arm : {0, 1}) given.c.runs[arm].resize(1);
   given.c.runs[1][0].guess = "again";
   CHECK_CONTAINS(given.summary().conclusion, "it was said. One seed: ");
+}
+
+TEST_CASE(
+    "a run of an earlier version, which did not look for one answer for all, does not count as learnt") {
+  Given given({"base"});
+  given.run(0, 1, {0.5});
+  auto earlier = toJson(given.c.runs[0][0]);
+  const std::string field = R"("guess": "", )";
+  REQUIRE(test::contains(earlier, field));
+  earlier.erase(earlier.find(field), field.size());
+  const auto read = runFromJson(earlier);
+  CHECK(toJson(read) == earlier);
+  given.c.runs[0] = {read, read};
+  given.run(0, 3, {0.5}).guess = "it was said";
+  CHECK(given.arm("base").judged == 1);
+  CHECK(given.arm("base").guessed());
 }
 
 TEST_CASE("arms that diverged in each run are named with the reason, and leave no target") {

@@ -139,6 +139,16 @@ TEST_CASE("further values of a tuned field join a comparison, and another field 
         std::string::npos);
 }
 
+TEST_CASE("equal values of a tuned field, which an earlier version took, are one") {
+  const TemporaryDirectory directory;
+  const auto path = written(directory);
+  auto text = readFile(path);
+  const std::string none = R"("tune": [])";
+  REQUIRE(text.find(none) != std::string::npos);
+  test::writeFile(path, text.replace(text.find(none), none.size(), R"("tune": ["rate=0.1,0.10, 0.2"])"));
+  CHECK(ResultsFile(path).grid().tune == std::vector<std::string>{"rate=0.1,0.2"});
+}
+
 TEST_CASE("another run file, other data or another arm of the same name are refused with the difference") {
   const TemporaryDirectory directory;
   const auto path = written(directory);

@@ -101,11 +101,14 @@ TEST_CASE("a seed draws weights and order, but not what is held out") {
 
 TEST_CASE("devices that an arm leaves to the program are those that were chosen once") {
   auto run = base();
-  CHECK(run.run({"training.devices=auto"}).training.devices == "auto");
-  run.setUnasked("cuda:1");
-  run.set("training.devices=cpu");
-  CHECK(run.run({"training.devices=auto"}).training.devices == "cuda:1");
-  CHECK(run.run().training.devices == "cpu");
+  const Texts unasked{"training.devices=auto"};
+  CHECK(run.trainedRun(unasked, 1).training.devices == "auto");
+  run.setUnasked(std::vector{muster::Device::cuda(1)});
+  run.setDevices(std::vector{muster::Device::cuda(0), muster::Device::cuda(1)});
+  CHECK(run.trainedRun(unasked, 1).training.devices == "cuda:1");
+  CHECK(run.trainedRun({}, 1).training.devices == "cuda:0,cuda:1");
+  // What tells a run from others says that they were left to the program, on other GPUs, too.
+  CHECK(run.differences(run.run(unasked), 0) == Texts{R"(training.devices="auto")"});
 }
 
 TEST_CASE("tuning tries all combinations of what an arm does not set itself") {
@@ -124,11 +127,22 @@ TEST_CASE("tuning tries all combinations of what an arm does not set itself") {
   const auto refusal = [&](const std::string& text, const muster::ComparisonArm& arm) {
     return thrown<InvalidArgument>([&] { checkTune({text}, {arm}, run); });
   };
-  CHECK(refusal("learningRate", plain) ==
+  CHECK(choicesOf(plain, {"learningRate=0.1, 0.2"}, run)[1].settings ==
+        Texts{"network.updater.learningRate=0.2"});
+  const auto values = [](const std::string& text, bool several) {
+    return thrown<InvalidArgument>([&] { checkValues({text}, several); });
+  };
+  CHECK(values("learningRate", false) ==
         "--tune learningRate: expected a field and its values, as in learningRate=0.01,0.03,0.1");
-  CHECK(refusal("learningRate=0.1", plain)
+  CHECK(values("learningRate=0.1", true)
             .starts_with("--tune learningRate=0.1: there is one value, and tuning "));
-  CHECK(refusal("learningRate=0.1,1,0.10", plain) == "--tune learningRate=0.1,1,0.10: 0.10 is given twice");
+  CHECK_NOTHROW(checkValues({"learningRate=0.1"}, false));
+  CHECK(values("learningRate=0.1,1,0.10", false) == "--tune learningRate=0.1,1,0.10: 0.10 is given twice");
+  CHECK(thrown<InvalidArgument>([&] {
+          checkTune({"learningRate=1,2", "network.updater.learningRate=3,4"}, {own, plain}, run);
+        }) ==
+        "--tune learningRate=1,2 and --tune network.updater.learningRate=3,4: both tune "
+        "network.updater.learningRate; give all its values at once");
   CHECK(refusal("learningRate=0.1,0.2", own) ==
         "--tune learningRate=0.1,0.2: every arm sets learningRate itself");
   CHECK(refusal("rate=1,2", plain).find("called \"rate\"") != std::string::npos);
