@@ -18,6 +18,11 @@ bool runsFile(const Call& call) {
   return std::ranges::any_of(call.options, [](const std::string& word) { return word.ends_with(".json"); });
 }
 
+FieldUse fieldUseOf(const CommandLine& line) {
+  if (line.has("epochs")) return FieldUse::Training;
+  return line.has("arm") ? FieldUse::Comparing : FieldUse::Testing;
+}
+
 void describeNodes(CommandLine& line, muster::detail::NodeOptions& nodes) {
   constexpr int kMost = muster::detail::NodeOptions::kMostNodes;
   line.add("store", nodes.store, "DIR",
@@ -75,12 +80,18 @@ bool readOptions(CommandLine& line, const Call& call) try {
   for (const auto& word : call.options)
     if (const auto option = word.substr(0, word.find('='));
         text.starts_with(fmt::format("there is no option {};", option))) {
-      for (const auto* const end : {"-", "s;"})  // of the option meant, which the user has left out
-        if (text.find(fmt::format("; the nearest is {}{}", option, end)) != text.npos) throw;
-      const bool trains = line.has("workers"), sets = trains || (line.has("set") && runsFile(call));
-      const auto instead = sets ? insteadOf(option, trains) : "";
+      const auto use = fieldUseOf(line);
+      if (!line.has("set") || (use != FieldUse::Training && !runsFile(call))) throw;
+      const auto nearestEnds = [&](std::string_view end) {  // what the user has left out
+        return text.find(fmt::format("; the nearest is {}{}", option, end)) != text.npos;
+      };
+      if (nearestEnds("s;")) throw;
+      const auto instead = insteadOf(option, use);
       require(instead.empty(), "there is no option {}: use {}", option, instead);
-      require(!sets, "{}; fields of the run file are set as in --set training.workers=4", text);
+      if (nearestEnds("-")) throw;
+      throw muster::InvalidArgument(
+          fmt::format("{}; fields of the run file are set as in --set {}", text,
+                      use == FieldUse::Testing ? "data.batch=100" : "training.workers=4"));
     }
   throw;
 }

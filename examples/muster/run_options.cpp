@@ -199,6 +199,31 @@ std::string asField(std::string_view option) {
   return name;
 }
 
+/// An option without its dashes.
+std::string_view nameOf(std::string_view option) {
+  return option.substr(std::min(option.find_first_not_of('-'), option.size()));
+}
+
+/// Whether a command uses a field.
+bool isUsed(std::string_view path, FieldUse use) {
+  if (use == FieldUse::Training || path.starts_with("data.") || path.starts_with("network.")) return true;
+  constexpr std::string_view kNotInArms[] = {"training.model", "training.resume", "training.nodes"};
+  return use == FieldUse::Comparing &&
+         (path.starts_with("training.") ? std::ranges::find(kNotInArms, path) == std::end(kNotInArms)
+                                        : path.starts_with("listeners.earlyStopping.") ||
+                                              path.starts_with("listeners.reduceOnPlateau."));
+}
+
+/// What sets each of the fields to a value; "" if the command does not use one of them.
+std::string settingOf(const auto& fields, std::string_view value, FieldUse use) {
+  std::string text;
+  for (const std::string_view field : fields) {
+    if (!isUsed(field, use)) return {};
+    text += fmt::format("{}--set {}={}", text.empty() ? "" : " ", field, value);
+  }
+  return text;
+}
+
 /// The option for a variable of the environment; "" for another word.
 std::string variableOption(std::string_view word) {
   constexpr std::pair<std::string_view, std::string_view> kVariables[] = {
@@ -315,24 +340,24 @@ std::string withOptions(std::string text,
   return text;
 }
 
-std::string insteadOf(std::string_view option, bool trains) {
+std::string setsOf(std::string_view option, FieldUse use) {
+  for (const auto& group : groups())
+    for (const auto& row : group.options)
+      if (row.option == nameOf(option))
+        return settingOf(row.fields, *row.value == '\0' ? "true" : row.value, use);
+  return {};
+}
+
+std::string insteadOf(std::string_view option, FieldUse use) {
+  const bool trains = use == FieldUse::Training;
   const auto* const former =
       std::ranges::find(kInstead, option, &std::pair<std::string_view, std::string_view>::first);
   if (trains && former != std::end(kInstead)) return std::string(former->second);
-  const auto name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
-  const auto sets = [](const auto& fields, std::string_view value) {
-    std::string text;
-    for (const std::string_view field : fields)
-      text += fmt::format("{}--set {}={}", text.empty() ? "" : " ", field, value);
-    return text;
-  };
-  for (const auto& group : groups())
-    for (const auto& row : group.options)
-      if (row.option == name) return sets(row.fields, *row.value == '\0' ? "true" : row.value);
-  const auto path = detail::fieldNamed(asField(name));
+  if (auto sets = setsOf(option, use); !sets.empty()) return sets;
+  const auto path = detail::fieldNamed(asField(nameOf(option)));
   if (path.empty()) return {};
   auto known = trains ? optionOf(path) : "";
-  if (known.empty()) return sets(std::array{path}, "VALUE");
+  if (known.empty()) return settingOf(std::array{path}, "VALUE", use);
   known.pop_back();  // the space
   return known;
 }

@@ -59,9 +59,18 @@ auto sayErrors(const std::function<std::string(std::string)>& say, const Body& b
   }
 }
 
+/// Which fields of a run file a command uses. All but a training have `--set` alone for them.
+enum class FieldUse {
+  Training,   ///< all, and there are the options of `describeFields`
+  Comparing,  ///< what the arms of a comparison may have
+  Testing     ///< data and network
+};
+
+/// The `--set` for the fields of a training's option, as "--set training.epochs=N" for "--epochs"; "" if
+/// there is no such option, or the command does not use its fields.
+std::string setsOf(std::string_view option, FieldUse use);
 /// What to use instead of an option that a command does not have: another one, as "--lr" for
-/// "--learning-rate", or "--set training.epochs=N"; "" if its name tells no field.
-/// @param trains  whether the command has the options of `describeFields`; else it has `--set` alone.
-std::string insteadOf(std::string_view option, bool trains);
+/// "--learning-rate", or what `setsOf` tells; "" if its name tells no field that the command uses.
+std::string insteadOf(std::string_view option, FieldUse use);
 
 }  // namespace program

@@ -150,14 +150,26 @@ TEST_CASE("an error names the option that causes it, or else the file") {
 }
 
 TEST_CASE("instead of an option that a command does not have, another one or --set is told") {
-  CHECK(program::insteadOf("--mode", true) == "--strategy");
-  CHECK(program::insteadOf("--average-updaters", true) == "--strategy-options updaterState=keep");
-  CHECK(program::insteadOf("--learning-rate", true) == "--lr");
-  CHECK(program::insteadOf("--validation-examples", true) == "--set data.validationExamples=VALUE");
-  CHECK(program::insteadOf("--learning-rate", false) == "--set network.updater.learningRate=VALUE");
-  CHECK(program::insteadOf("--seed", false) == "--set data.seed=N --set network.seed=N");
-  CHECK(program::insteadOf("--page", false) == "--set listeners.page=true");
-  for (const bool trains : {true, false}) CHECK(program::insteadOf("--frobnicate", trains).empty());
+  using enum program::FieldUse;
+  using program::insteadOf;
+  CHECK(insteadOf("--mode", Training) == "--strategy");
+  CHECK(insteadOf("--average-updaters", Training) == "--strategy-options updaterState=keep");
+  CHECK(insteadOf("--learning-rate", Training) == "--lr");
+  CHECK(insteadOf("--validation-examples", Training) == "--set data.validationExamples=VALUE");
+  for (const auto use : {Comparing, Testing}) {
+    CHECK(insteadOf("--learning-rate", use) == "--set network.updater.learningRate=VALUE");
+    CHECK(insteadOf("--seed", use) == "--set data.seed=N --set network.seed=N");
+    for (const auto* const unused :
+         {"--page", "--curves", "--report", "--checkpoint-dir", "--model", "--resume"})
+      CHECK(insteadOf(unused, use).empty());
+  }
+  CHECK(insteadOf("--epochs", Comparing) == "--set training.epochs=N");
+  CHECK(insteadOf("--restore-best", Comparing) == "--set listeners.earlyStopping.restoreBest=VALUE");
+  for (const auto* const unused : {"--epochs", "--workers", "--restore-best"})
+    CHECK(insteadOf(unused, Testing).empty());
+  for (const auto use : {Training, Comparing, Testing}) CHECK(insteadOf("--frobnicate", use).empty());
+  CHECK(program::setsOf("--batch", Comparing) == "--set data.batch=N");
+  CHECK(program::setsOf("--width", Comparing).empty());  // a field, and no option of a training
 }
 
 }  // namespace muster

@@ -76,6 +76,8 @@ TEST_CASE("invalid options exit with 2 and a sentence") {
       {{"--threads", "2"},
        "there is no option --threads; the nearest is --threads-per-worker; --help lists the options"},
       {{"--learning-rate=0.1"}, "muster: there is no option --learning-rate: use --lr\n"},
+      {{"--test", "new.csv"}, "muster: there is no option --test: use --set data.test=VALUE\n"},
+      {{"--train=new.csv"}, "muster: there is no option --train: use --set data.train=VALUE\n"},
       {{"--batch-size", "3"}, "muster: there is no option --batch-size: use --batch\n"},
       {{"--validation-examples", "3"},
        "muster: there is no option --validation-examples: use --set data.validationExamples=VALUE\n"},

@@ -41,9 +41,9 @@ and tables as SVG and CSV, table.md, and curves for muster page. Ctrl-C stops it
 
 /// The spellings of an earlier program, which had its own networks and data.
 constexpr std::string_view kFormer[] = {
-    "grid",       "mode",       "strategy",    "workers",  "frequency",      "updater",
-    "lr-scaling", "post-local", "width",       "momentum", "batch",          "epochs",
-    "data",       "l2",         "lr-schedule", "examples", "train-examples", "test-examples"};
+    "grid",        "mode",     "strategy",       "workers",       "frequency", "updater", "lr-scaling",
+    "post-local",  "width",    "momentum",       "batch",         "epochs",    "data",    "l2",
+    "lr-schedule", "examples", "train-examples", "test-examples", "model"};
 
 std::vector<std::int64_t> parseSeeds(const std::string& text) {
   std::vector<std::int64_t> seeds;
@@ -115,7 +115,7 @@ void refuseFormer(const program::Call& call) {
   for (const auto& option : call.options)
     for (const auto name : kFormer)
       if (const auto flag = fmt::format("--{}", name); option == flag || option.starts_with(flag + "=")) {
-        const auto all = program::insteadOf(flag, /*trains=*/false);
+        const auto all = program::setsOf(flag, program::FieldUse::Comparing);
         throw InvalidArgument(fmt::format(
             "{} is not an option: {}, and --arm what differs, as in --arm 'averaging every={{1,10}} "
             "workers={{2,4}}'; examples/compare has run files with grids",

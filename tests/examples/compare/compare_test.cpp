@@ -178,6 +178,13 @@ TEST_CASE("a table without test data is divided, and each arm tuned on validatio
   std::ranges::replace(further, std::string("learningRate=0.001,0.1"), std::string("learningRate=0.10,0.01"));
   succeeded(directory.run(further));
   CHECK(std::ranges::count(directory.results(), "validation", &RunRecord::on) == 6);  // two of 0.01 more
+  // One value joins those, too, and so does what no arm of this call leaves open.
+  std::ranges::replace(further, std::string("learningRate=0.10,0.01"), std::string("learningRate=0.010"));
+  CHECK(contains(succeeded(directory.run(further)).out, "6 of 6 runs finished"));
+  for (auto& word : further)
+    if (word == "--tune") word = "--tune=learningRate=0.1,1,1.0";
+  std::erase(further, "learningRate=0.010");
+  CHECK(contains(errorOf(directory.run(further)), "1.0 is given twice"));
   CHECK(contains(readFile(directory / "out" / "tables" / "tuning.csv"), "learningRate=0.01: "));
   CHECK(contains(readFile(directory / "out" / "table.md"), "the best one by the validation data"));
 
@@ -362,7 +369,9 @@ TEST_CASE("invalid options exit with 2 and a sentence, before anything is writte
       {{"--epochs", "5"},
        "--epochs is not an option: --set training.epochs=N sets it for all arms, and --arm what differs"},
       {{"--seed", "5"}, "there is no option --seed; the nearest is --seeds; --help lists the options\n"},
-      {{"--page"}, "there is no option --page: use --set listeners.page=true\n"},
+      {{"--page"}, "there is no option --page; "},
+      {{"--width", "8"}, "--width is not an option: the run file says what is trained, and --arm what "},
+      {{"--model", "mlp"}, "--model is not an option: the run file says what is trained, and --arm what "},
       {{"--arm", "dilocco"}, "there is no strategy \"dilocco\"; the nearest is diloco"},
       {{"--arm", "averaging", "--arm", "averaging"}, "there are two arms called \"averaging\""},
       {{"--arm", "averaging workers=0"},
