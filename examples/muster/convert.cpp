@@ -122,11 +122,11 @@ Paths pathsOf(const std::string& file, const ConvertOptions& options, Format for
   paths.reads("the first argument", file);
   paths.reads("--network", options.network);
   if (format == Format::Json)
-    paths.writesResult("--out", options.out, Content::Json);
+    paths.writesResult("--out", options.out, Content::Network);
   else
     paths.writes("--out", options.out,
                  format == Format::Onnx   ? Content::Onnx
-                 : format == Format::Dl4j ? Content::Zip
+                 : format == Format::Dl4j ? Content::Deeplearning4j
                                           : Content::Model);
   return paths;
 }

@@ -49,8 +49,8 @@ void requireData(const std::filesystem::path& file) {
   const bool run = ending == ".json";
   require(!run && ending != ".safetensors",
           "{} is named like a {}, and muster example needs a table or a directory of images, for which it "
-          "prints a run file: muster example {}.csv > {}.json",
-          file.string(), run ? "run file" : "model", file.stem().string(), file.stem().string());
+          "prints a run file: muster example TABLE.csv > {}.json",
+          file.string(), run ? "run file" : "model", file.stem() == "run" ? "new" : "run");
 }
 
 /// The files that the program ships, by name.

@@ -11,6 +11,7 @@
 #include "examples/muster/pages.h"
 #include "examples/muster/standard_streams.h"
 #include "muster/core/base/error.h"
+#include "muster/core/base/text_table.h"
 #include "muster/core/eval/detail/summary_title.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/output_path.h"
@@ -55,10 +56,27 @@ std::string beginningOf(const std::filesystem::path& file) {
   return beginning;
 }
 
-/// Whether a JSON file is one that a user may have written: a run file, and no result, which holds one.
-bool isRunFile(std::string_view beginning) {
-  return beginning.find(muster::RunFile::kFormat) != beginning.npos &&
-         beginning.find("\"configuration\"") == beginning.npos;
+/// A text without blanks and line ends.
+std::string compact(std::string_view text) {
+  std::string all;
+  for (const char c : text)
+    if (std::string_view(" \t\r\n").find(c) == std::string_view::npos) all += c;
+  return all;
+}
+
+/// Whether a file begins as train and evaluate write results.
+bool isResults(std::string_view beginning) {
+  const auto text = compact(beginning);
+  return text.starts_with(R"({"program":"muster",)") ||
+         (text.starts_with(R"({"task":)") && text.find(R"(,"examples":)") != text.npos);
+}
+
+/// Whether the first line has a column of predictions.
+bool isPredictions(std::string_view beginning) {
+  const auto fields = muster::csvFields(beginning.substr(0, beginning.find_first_of("\r\n")));
+  return std::ranges::any_of(fields, [](const std::string& field) {
+    return field == "prediction" || field.starts_with("prediction of ");
+  });
 }
 
 /// Whether a file that begins so has this content.
@@ -68,18 +86,18 @@ bool has(Content content, std::string_view beginning) {
       return true;
     case Content::Model:  // a safetensors file: the length of the header, and the header, a JSON object
       return beginning.size() > 8 && beginning[8] == '{';
-    case Content::Json: {
-      const auto first = beginning.find_first_not_of(" \t\r\n");
-      return first != beginning.npos && beginning[first] == '{' && !isRunFile(beginning);
-    }
+    case Content::Results:
+      return isResults(beginning);
+    case Content::Network:
+      return compact(beginning).starts_with(R"({"format":"muster.)");
     case Content::Predictions:
-      return beginning.substr(0, beginning.find('\n')).find("prediction") != beginning.npos;
+      return isPredictions(beginning);
     case Content::Page:
       return beginning.find(pageMark()) != beginning.npos;
     case Content::Onnx:  // its first field, the version
       return beginning.starts_with('\x08');
-    case Content::Zip:
-      return beginning.starts_with("PK");
+    case Content::Deeplearning4j:
+      return beginning.starts_with("PK") && beginning.find("configuration.json") != beginning.npos;
   }
   return true;
 }
@@ -90,16 +108,18 @@ std::string_view nounOf(Content content) {
       break;
     case Content::Model:
       return "no model or weights";
-    case Content::Json:
+    case Content::Results:
       return "no result in JSON";
+    case Content::Network:
+      return "no network's configuration";
     case Content::Predictions:
       return "no predictions";
     case Content::Page:
       return "no page of this program";
     case Content::Onnx:
       return "no ONNX model";
-    case Content::Zip:
-      return "no zip file";
+    case Content::Deeplearning4j:
+      return "no model of Deeplearning4j";
   }
   return "";
 }
@@ -173,11 +193,11 @@ void Paths::checkReplaced(const Entry& file) {
   if (mark.empty() && file.content == Content::Any) return;
   const auto beginning = beginningOf(file.path);
   if (beginning.empty() || (beginning.find(mark) != beginning.npos && has(file.content, beginning))) return;
-  throw muster::FileError(file.path,
-                          fmt::format("would be replaced, but {}; give another {}",
-                                      file.inDirectory ? "this program has not written it"
-                                                       : fmt::format("it is {}", nounOf(file.content)),
-                                      file.option));
+  throw muster::FileError(
+      file.path, fmt::format("would be replaced, but {} give another {}",
+                             file.inDirectory ? "this program has not written it;"
+                                              : fmt::format("it is {}; remove it, or", nounOf(file.content)),
+                             file.option));
 }
 
 void Paths::check() const {

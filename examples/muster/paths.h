@@ -7,7 +7,7 @@
 namespace program {
 
 /// What is written under a name of the user's choice.
-enum class Content { Any, Model, Json, Predictions, Page, Onnx, Zip };
+enum class Content { Any, Model, Results, Network, Predictions, Page, Onnx, Deeplearning4j };
 
 /// The files that a program reads and writes, with the options that name them. Before the training, `check`
 /// finds files that would replace each other or cannot be written. Empty paths are ignored.

@@ -47,7 +47,7 @@ struct Options : TrainingOptions {
 /// Checks paths before the data are read.
 void checkPaths(const Options& options, const RunFile& run, const std::filesystem::path& resumed) {
   auto paths = pathsOf(options.runFile, run, resumed);
-  paths.writesResult("--json", options.json, Content::Json);
+  paths.writesResult("--json", options.json, Content::Results);
   paths.check();
 }
 

@@ -47,7 +47,7 @@ Trained::Trained(const Call& call, const TrainedOptions& options)
               model);
   addTo(paths, run.data);
   paths.writesResult("--out", options.out, Content::Predictions);
-  paths.writesResult("--json", options.json, Content::Json);
+  paths.writesResult("--json", options.json, Content::Results);
   paths.check();
   detail::chooseData(run, model);
   const auto advice = detail::testAdvice(run.data, options.on);

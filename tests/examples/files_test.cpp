@@ -116,17 +116,31 @@ TEST_CASE("a file of other content is not replaced") {
                     result = R"({"program": "muster", "configuration": {"format": "muster-run/1"}})",
                     run = R"({"format": "muster-run/1"})", model("\x02\0\0\0\0\0\0\0{}", 10);
   CHECK(refusal(table, Content::Model) ==
-        file.string() + ": would be replaced, but it is no model or weights; give another --out");
-  for (const auto content : {Content::Json, Content::Predictions, Content::Onnx, Content::Zip})
+        file.string() +
+            ": would be replaced, but it is no model or weights; remove it, or give another --out");
+  for (const auto content :
+       {Content::Results, Content::Network, Content::Predictions, Content::Onnx, Content::Deeplearning4j})
     CHECK(contains(refusal(table, content), "would be replaced, but it is no "));
   if (test::kWithPage) CHECK(contains(refusal(table, Content::Page), "it is no page of this program"));
-  CHECK(contains(refusal(run, Content::Json), "it is no result in JSON"));
+  const std::string network = R"({"format": "muster.MultiLayerConfiguration", "version": 1})",
+                    scores = R"({"task": "classification", "examples": 3})";
+  for (const auto& other :
+       {run, network, std::string(R"({"program": "muster compare", "format": 2})"),
+        std::string(R"({"cells": [], "metadata": {}})"), std::string(R"({"name": "page", "version": "1.0"})"),
+        std::string(R"({"format": "muster-run/1", "data": {"train": "a", "label": "configuration"}})")})
+    CHECK(contains(refusal(other, Content::Results), "it is no result in JSON"));
+  for (const auto& other : {run, result, scores, std::string(R"({"cells": []})")})
+    CHECK(contains(refusal(other, Content::Network), "it is no network's configuration"));
   CHECK(refusal(model, Content::Model).empty());
-  CHECK(refusal(result, Content::Json).empty());
-  CHECK(refusal(R"({"accuracy": 1})", Content::Json).empty());
+  CHECK(refusal(result, Content::Results).empty());
+  CHECK(refusal(scores, Content::Results).empty());
+  CHECK(refusal(network, Content::Network).empty());
+  CHECK(refusal("\"prediction of a, b\",prediction of c\r\n", Content::Predictions).empty());
+  CHECK(contains(refusal("id,predictions,old prediction\n", Content::Predictions), "it is no predictions"));
   CHECK(refusal("id,prediction,probability\n", Content::Predictions).empty());
   CHECK(refusal("\x08\x07", Content::Onnx).empty());
-  CHECK(refusal("PK\x03\x04", Content::Zip).empty());
+  CHECK(refusal("PK\x03\x04 configuration.json", Content::Deeplearning4j).empty());
+  CHECK(contains(refusal("PK\x03\x04 document.xml", Content::Deeplearning4j), "no model of Deeplearning4j"));
   CHECK(refusal(table, Content::Any).empty());
   CHECK(refusal("", Content::Model).empty());
 }

@@ -814,6 +814,12 @@ TEST_CASE("muster example writes a run file for a newcomer's data, and mistakes 
   CHECK(muster.problem({"evaluate", "own.json", "--seed", "3"}) ==
         "muster: there is no option --seed: use --set data.seed=N --set network.seed=N\n");
   CHECK(contains(muster.problem({"train", "own.json", "--layers", "2"}), "as in --set training.workers=4"));
+  CHECK(contains(muster.problem({"evaluate", "own.json", "--workers", "2"}), "as in --set data.batch=100"));
+  for (const std::string option : {"--epochs", "--mode", "--jsn"}) {
+    const auto refused = muster.problem({"strategies", option, "3"});
+    CHECK(refused.starts_with("muster: there is no option " + option + ";"));
+    CHECK_FALSE(contains(refused, "--set"));
+  }
   CHECK(contains(
       muster.problem({"evaluate", "own.json"}),
       "data.test is empty); --on validation takes the examples held out from the training, --on train "
@@ -847,7 +853,7 @@ TEST_CASE("muster example writes a run file for a newcomer's data, and mistakes 
   CHECK(contains(muster.problem({"example", "--grey"}), "--grey is for a directory of images"));
   CHECK(muster.problem({"example", "churn.json"}) ==
         "muster: churn.json is named like a run file, and muster example needs a table or a directory of "
-        "images, for which it prints a run file: muster example churn.csv > churn.json\n");
+        "images, for which it prints a run file: muster example TABLE.csv > run.json\n");
   CHECK(contains(muster.problem({"example", "x/churn.safetensors"}), "is named like a model, and "));
   CHECK(muster.run({"help", "train"}).out == muster.run({"train", "--help"}).out);
   CHECK(contains(muster
