@@ -98,6 +98,7 @@ void takeSameArms(const muster::ResultsFile& results, const BaseRun& base,
 void joinGrid(muster::ResultsFile& results, muster::ComparisonGrid now, const BaseRun& base,
               muster::LoadedData& data) {
   takeSameArms(results, base, now.arms);
+  now.tune = namedAs(results.grid().tune, std::move(now.tune), results.grid().arms, base);
   now.contents = contentsOf(data);
   now.trainExamples = examplesIn(data.train);
   now.testExamples = examplesIn(data.test);

@@ -78,6 +78,18 @@ std::vector<TuningChoice> choicesOf(const ComparisonArm& arm, const std::vector<
   return any ? choices : std::vector<TuningChoice>{};
 }
 
+std::vector<std::string> namedAs(const std::vector<std::string>& known, std::vector<std::string> tune,
+                                 const std::vector<ComparisonArm>& arms, const BaseRun& base) {
+  for (auto& one : tune)
+    for (const auto& other : known)
+      if (std::ranges::any_of(arms, [&](const ComparisonArm& arm) {
+            const auto path = tunedPath(arm, one, base);
+            return !path.empty() && path == tunedPath(arm, other, base);
+          }))
+        one = muster::TunedField{.name = nameOf(other), .values = muster::TunedField::of(one).values}.text();
+  return tune;
+}
+
 void checkValues(const std::vector<std::string>& tune, bool several, std::string_view by) {
   for (const auto& one : tune) {
     checkValues(one, by);

@@ -16,6 +16,11 @@ namespace comparing {
 std::vector<muster::TuningChoice> choicesOf(const muster::ComparisonArm& arm,
                                             const std::vector<std::string>& tune, const BaseRun& base);
 
+/// The texts with the names that `known` has for their fields, as `learningRate=1` of
+/// `network.updater.learningRate=1`, if an arm has both names for one.
+std::vector<std::string> namedAs(const std::vector<std::string>& known, std::vector<std::string> tune,
+                                 const std::vector<muster::ComparisonArm>& arms, const BaseRun& base);
+
 /// Checks that each text is a field and its values, none of them twice. @throws InvalidArgument.
 /// @param several  whether each needs more than one value. @param by  what gave it, for messages.
 void checkValues(const std::vector<std::string>& tune, bool several, std::string_view by = "--tune");

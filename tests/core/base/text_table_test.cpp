@@ -34,6 +34,13 @@ TEST_CASE("numbers are formatted to be read by people") {
   CHECK(secondsDigits(4310.4) == "4310");
 }
 
+TEST_CASE("a number is a whole text, as C and Python write it") {
+  CHECK(parsedNumber(".5") == 0.5);
+  CHECK(parsedNumber("-1e-2") == -0.01);
+  for (const char* const text : {"", "1 ", " 1", "0.1x", "a"}) CHECK_FALSE(parsedNumber(text));
+  for (const char* const text : {"nan", "inf", "1e400"}) CHECK(std::isnan(parsedNumber(text).value()));
+}
+
 TEST_CASE("the columns of a table line up, whatever its characters") {
   CHECK(textTable({{"arm", "accuracy", "s"}, {"one", "1 ± 2", "10"}, {"three", "-", "5 *"}}) ==
         "arm    accuracy    s\n"

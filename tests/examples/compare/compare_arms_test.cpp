@@ -129,6 +129,9 @@ TEST_CASE("tuning tries all combinations of what an arm does not set itself") {
   };
   CHECK(choicesOf(plain, {"learningRate=0.1, 0.2"}, run)[1].settings ==
         Texts{"network.updater.learningRate=0.2"});
+  const Texts paths{"training.strategy.rate=2", "network.updater.learningRate=0.3", "workers=1"};
+  CHECK(namedAs(tune, paths, {plain, diloco}, run) == Texts{"rate=2", "learningRate=0.3", "workers=1"});
+  CHECK(namedAs(tune, paths, {own}, run) == paths);
   const auto values = [](const std::string& text, bool several) {
     return thrown<InvalidArgument>([&] { checkValues({text}, several); });
   };

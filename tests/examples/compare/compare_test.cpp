@@ -179,11 +179,12 @@ TEST_CASE("a table without test data is divided, and each arm tuned on validatio
   succeeded(directory.run(further));
   CHECK(std::ranges::count(directory.results(), "validation", &RunRecord::on) == 6);  // two of 0.01 more
   // One value joins those, too, and so does what no arm of this call leaves open.
-  std::ranges::replace(further, std::string("learningRate=0.10,0.01"), std::string("learningRate=0.010"));
+  std::ranges::replace(further, std::string("learningRate=0.10,0.01"),
+                       std::string("network.updater.learningRate=0.010"));
   CHECK(contains(succeeded(directory.run(further)).out, "6 of 6 runs finished"));
   for (auto& word : further)
     if (word == "--tune") word = "--tune=learningRate=0.1,1,1.0";
-  std::erase(further, "learningRate=0.010");
+  std::erase(further, "network.updater.learningRate=0.010");
   CHECK(contains(errorOf(directory.run(further)), "1.0 is given twice"));
   CHECK(contains(readFile(directory / "out" / "tables" / "tuning.csv"), "learningRate=0.01: "));
   CHECK(contains(readFile(directory / "out" / "table.md"), "the best one by the validation data"));
