@@ -253,7 +253,7 @@ TEST_CASE("a second signal quits at once, and nothing is saved") {
 }
 
 /// The points of a curve in a file of curves, as text.
-std::vector<std::string> pointsIn(const std::filesystem::path& file, std::string_view name) {
+[[maybe_unused]] std::vector<std::string> pointsIn(const std::filesystem::path& file, std::string_view name) {
   std::vector<std::string> points;
   std::istringstream lines(readFile(file));
   for (std::string line; std::getline(lines, line);) {

@@ -14,7 +14,8 @@ SharedBlock parameters() {
       .segments = {{.name = "w", .shape = {8, 16}, .offset = 0}, {.name = "b", .shape = {3}, .offset = 128}},
       .elements = 144};
   const Tensor values = Tensor::zeros({144});
-  return {.replicas = {values},
+  return {.name = "parameters",
+          .replicas = {values},
           .mergedCopies = {values},
           .segments = std::make_shared<const SegmentTable>(std::move(table))};
 }

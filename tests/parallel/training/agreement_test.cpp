@@ -55,6 +55,7 @@ struct Node {
                       .strategy = strategy,
                       .listeners = listeners,
                       .workers = 2,
+                      .mathMode = std::nullopt,
                       .epochs = 5,
                       .version = "1.2.3"};
 };

@@ -153,7 +153,8 @@ void PageDirectory::find() {
   if (begin < nextFind_) return;
   CurvesSearch search(directory_, kMostEntries);
   if (!search.complete() && !std::exchange(warnedOfMore_, true)) warnOfMore(directory_);
-  nextFind_ = begin + std::max<Clock::duration>(findEvery_, 10 * (Clock::now() - begin));
+  if (findEvery_ > findEvery_.zero())
+    nextFind_ = begin + std::max<Clock::duration>(findEvery_, 10 * (Clock::now() - begin));
   for (const auto& path : std::move(search).found()) {
     auto name = path.generic_string();
     name.resize(name.size() - kCurvesSuffix.size());

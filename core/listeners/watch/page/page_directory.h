@@ -29,7 +29,7 @@ class PageDirectory final : public PageSource {
   static constexpr std::size_t kMostRuns = 1000;
 
   /// @param findEvery  the shortest time between two searches for new files. It is longer if a search takes
-  ///        long: ten times as long as the search.
+  ///        long: ten times as long as the search. 0: each update searches.
   /// @throws FileError if it is no directory.
   explicit PageDirectory(std::filesystem::path directory,
                          std::chrono::milliseconds findEvery = std::chrono::seconds(2));

@@ -41,7 +41,7 @@ struct Training {
 /// Trains from the newest checkpoint, if there is one. A kill is an exception after a merge.
 /// @param watchers  called after the checkpoint was loaded.
 /// @return the bytes of the parameters.
-std::string train(const Training& training, const std::function<Listeners()>& watchers) {
+[[maybe_unused]] std::string train(const Training& training, const std::function<Listeners()>& watchers) {
   MultiLayerNetwork model({.seed = 4,
                            .updater = Adam{.learningRate = training.rate},
                            .inputShape = {6},
