@@ -23,6 +23,22 @@ FieldUse fieldUseOf(const CommandLine& line) {
   return line.has("arm") ? FieldUse::Comparing : FieldUse::Testing;
 }
 
+/// @throws InvalidArgument that says what sets the field named by an option that there is not, unless the
+///         message so far says it, or the command sets no fields.
+void tellInstead(const CommandLine& line, const Call& call, std::string_view option,
+                 std::string_view problem) {
+  const auto use = fieldUseOf(line);
+  if (!line.has("set") || (use != FieldUse::Training && !runsFile(call))) return;
+  const auto nearestEnds = [&](std::string_view end) {  // what the user has left out
+    return problem.find(fmt::format("; the nearest is {}{}", option, end)) != problem.npos;
+  };
+  if (nearestEnds("s;")) return;
+  const auto instead = insteadOf(option, use);
+  require(instead.empty(), "there is no option {}: use {}", option, instead);
+  require(nearestEnds("-"), "{}; fields of the run file are set as in --set {}", problem,
+          use == FieldUse::Testing ? "data.batch=100" : "training.workers=4");
+}
+
 void describeNodes(CommandLine& line, muster::detail::NodeOptions& nodes) {
   constexpr int kMost = muster::detail::NodeOptions::kMostNodes;
   line.add("store", nodes.store, "DIR",
@@ -79,20 +95,8 @@ bool readOptions(CommandLine& line, const Call& call) try {
   const std::string_view text = error.what();
   for (const auto& word : call.options)
     if (const auto option = word.substr(0, word.find('='));
-        text.starts_with(fmt::format("there is no option {};", option))) {
-      const auto use = fieldUseOf(line);
-      if (!line.has("set") || (use != FieldUse::Training && !runsFile(call))) throw;
-      const auto nearestEnds = [&](std::string_view end) {  // what the user has left out
-        return text.find(fmt::format("; the nearest is {}{}", option, end)) != text.npos;
-      };
-      if (nearestEnds("s;")) throw;
-      const auto instead = insteadOf(option, use);
-      require(instead.empty(), "there is no option {}: use {}", option, instead);
-      if (nearestEnds("-")) throw;
-      throw muster::InvalidArgument(
-          fmt::format("{}; fields of the run file are set as in --set {}", text,
-                      use == FieldUse::Testing ? "data.batch=100" : "training.workers=4"));
-    }
+        text.starts_with(fmt::format("there is no option {};", option)))
+      tellInstead(line, call, option, text);
   throw;
 }
 
