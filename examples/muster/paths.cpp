@@ -193,11 +193,12 @@ void Paths::checkReplaced(const Entry& file) {
   if (mark.empty() && file.content == Content::Any) return;
   const auto beginning = beginningOf(file.path);
   if (beginning.empty() || (beginning.find(mark) != beginning.npos && has(file.content, beginning))) return;
-  throw muster::FileError(
-      file.path, fmt::format("would be replaced, but {} give another {}",
-                             file.inDirectory ? "this program has not written it;"
-                                              : fmt::format("it is {}; remove it, or", nounOf(file.content)),
-                             file.option));
+  const auto* const way = file.content == Content::Model ? "remove it, or give another" : "give another";
+  throw muster::FileError(file.path,
+                          fmt::format("would be replaced, but {}; {} {}",
+                                      file.inDirectory ? "this program has not written it"
+                                                       : fmt::format("it is {}", nounOf(file.content)),
+                                      way, file.option));
 }
 
 void Paths::check() const {

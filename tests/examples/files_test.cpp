@@ -128,7 +128,7 @@ TEST_CASE("a file of other content is not replaced") {
        {run, network, std::string(R"({"program": "muster compare", "format": 2})"),
         std::string(R"({"cells": [], "metadata": {}})"), std::string(R"({"name": "page", "version": "1.0"})"),
         std::string(R"({"format": "muster-run/1", "data": {"train": "a", "label": "configuration"}})")})
-    CHECK(contains(refusal(other, Content::Results), "it is no result in JSON"));
+    CHECK(contains(refusal(other, Content::Results), "it is no result in JSON; give another --out"));
   for (const auto& other : {run, result, scores, std::string(R"({"cells": []})")})
     CHECK(contains(refusal(other, Content::Network), "it is no network's configuration"));
   CHECK(refusal(model, Content::Model).empty());
