@@ -87,6 +87,7 @@ std::optional<RunRecord> trainCell(const Cell& cell, const std::function<void(st
     watching.options(muster::detail::hyperParameters(run), {resultName(*network)}, cell.arm);
     watching.during([&] { wrapper.fit(data.training(), run.training.epochs, stop); });
     if (stop.stop_requested() && network->epoch() < run.training.epochs) return std::nullopt;
+    watchers.diverged->requireNone(*network);
     record = recorder->finish(wrapper);
   } catch (const Error&) {
     record = recorder->failed(std::current_exception());

@@ -294,6 +294,17 @@ TEST_CASE("a training whose loss is not finite is reported, and the others conti
   CHECK_FALSE(runOf(directory.results(), "averaging").failed());
 }
 
+TEST_CASE("a training that diverged with finite numbers is marked as train refuses it, and is last") {
+  const Directory directory;
+  const Texts wild{"run.json", "--arm", "wild: averaging learningRate=10", "--arm", "averaging",
+                   "--seeds",  "1",     "--out",  "out"};
+  const auto outcome = succeeded(directory.run(wild));
+  const auto run = runOf(directory.results(), "wild");
+  CHECK_MESSAGE(contains(run.failure, "the training diverged: its loss went from "), run.failure);
+  CHECK(contains(outcome.out, "wild diverged in each run"));
+  CHECK(outcome.out.find("\naveraging") < outcome.out.find("\nwild"));
+}
+
 TEST_CASE("what the run file asks to compare is the default of the options") {
   const Directory directory;
   std::string text = kDigits;
