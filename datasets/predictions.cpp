@@ -29,7 +29,8 @@ Predictions namedOutputs(const InputDescription& description, const Tensor& outp
     } else if (!description.targets.empty()) {
       for (std::int64_t t = 0; t < width; ++t) {
         const auto& target = description.targets[static_cast<std::size_t>(t)];
-        to[t] = static_cast<float>(target.mean + target.scale * from[t]);
+        predictions.numbers.push_back(target.mean + target.scale * from[t]);
+        to[t] = static_cast<float>(predictions.numbers.back());
       }
     } else {
       std::copy_n(from, width, to);

@@ -16,8 +16,10 @@
 #include "muster/core/data/output_names.h"
 #include "muster/core/io/input_file.h"
 #include "muster/core/io/model_file.h"
+#include "muster/datasets/cell_values.h"
 #include "muster/datasets/picture_model.h"
 #include "muster/datasets/prediction_csv.h"
+#include "muster/datasets/table.h"
 #include "muster/datasets/table_model.h"
 
 namespace program {
@@ -52,7 +54,7 @@ std::string labelHeader(const Tensor& labels, const Predictions& predictions) {
   return fmt::format("{}", fmt::join(columns, ","));
 }
 
-/// The label of an example by name, or numbers in their own units.
+/// The label of an example by name, or numbers in their own units, as float32 has them.
 std::string labelText(const InputDescription& described, const Tensor& labels, bool classified,
                       std::int64_t example) {
   if (labels.dtype() == DType::Int64) {
@@ -68,13 +70,20 @@ std::string labelText(const InputDescription& described, const Tensor& labels, b
   return fmt::format("{}", fmt::join(numbers, ","));
 }
 
-/// The columns to keep of the table that `--on` names; nothing if there are none.
-/// @throws InvalidArgument if the data are no table.
-std::optional<KeptColumns> keptOf(const DataSource& data, const Options& options) {
-  if (options.keep.empty()) return {};
-  require(data.type == "csv", "--keep is for a table, and the data are of type {}", data.type);
+/// The table that `--on` names, for columns to keep and the numbers of a regression; nothing if it is needed
+/// for neither. @throws InvalidArgument for columns to keep if the data are no table.
+std::optional<Table> tableOf(const DataSource& data, const Options& options) {
+  require(options.keep.empty() || data.type == "csv", "--keep is for a table, and the data are of type {}",
+          data.type);
+  if (data.type != "csv" || (options.keep.empty() && !data.regression)) return {};
   const bool own = options.on == "test" && !data.test.empty();
-  return KeptColumns(readTable(own ? data.test : data.train, data.tableFormat()), options.keep);
+  return readTable(own ? data.test : data.train, data.tableFormat());
+}
+
+/// The number of a table's row that is to be predicted, as the table has it.
+std::string targetText(const Table& table, std::int64_t row, const TargetColumn& target) {
+  const auto number = numberIn(table.cell(row, *table.find(target.name)), target.text);
+  return fmt::format("{}", number.value());
 }
 
 /// A row for each example of a run's data: its number in their file, label and prediction.
@@ -84,7 +93,8 @@ std::string predictionsOf(const Trained& trained, const Options& options) {
   const auto& numbers = options.on == "test"         ? rows.test
                         : options.on == "validation" ? rows.validation
                                                      : rows.train;
-  const auto kept = keptOf(trained.run.data, options);
+  const auto table = tableOf(trained.run.data, options);
+  const auto kept = table ? std::optional(KeptColumns(*table, options.keep)) : std::nullopt;
   std::string text;
   Batch batch, read;
   Tensor outputs;
@@ -97,13 +107,17 @@ std::string predictionsOf(const Trained& trained, const Options& options) {
     const auto described = outputsOf(trained, outputs.shape()[1]);
     const auto predictions = namedOutputs(described, outputs, trained.network->task());
     const Tensor& labels = batch.labels.front().value;
-    if (text.empty())
-      text = fmt::format("{}example,{},{}\n", kept ? kept->header() : "", labelHeader(labels, predictions),
-                         csvHeader(predictions));
+    if (text.empty()) {
+      const auto header =
+          fmt::format("example,{},{}", labelHeader(labels, predictions), csvHeader(predictions));
+      text = (kept ? kept->header(header) : header) + "\n";
+    }
     for (std::int64_t i = 0; i < batch.examples(); ++i, ++number)
-      text +=
-          fmt::format("{}{},{},{}\n", kept ? kept->row(*number) : "", *number,
-                      labelText(described, labels, !predictions.classes.empty(), i), csvRow(predictions, i));
+      text += fmt::format("{}{},{},{}\n", kept ? kept->row(*number) : "", *number,
+                          table && !described.targets.empty()
+                              ? targetText(*table, *number, described.targets.front())
+                              : labelText(described, labels, !predictions.classes.empty(), i),
+                          csvRow(predictions, i));
   }
   return text;
 }

@@ -99,7 +99,7 @@ TEST_CASE("an invalid file is refused, and the error names the line") {
   CHECK(problem("a\n1\n") == "f.csv: has one column; features and a label are separated by \",\"");
   CHECK(problem("size,kind\n1,2\n", {.label = "knid"}) ==
         "f.csv: has no column \"knid\"; the nearest of its 2 is kind");
-  CHECK_CONTAINS(problem("size,kind\n1,2\n", {.label = "3"}), "has no column \"3\"");
+  CHECK_CONTAINS(problem("size,kind\n1,2\n", {.label = "3"}), "has no column \"3\"; it has size, kind");
   CHECK(problem("a,kind\n1,x\n2,\n") == "f.csv: line 3: column kind has no label");
   CHECK(problem("a,kind\n1,x\n2, \t\n") == "f.csv: line 3: column kind has no label");
   CHECK(problem("a\tb\n1\t2\n\t\n", {.separator = '\t'}) == "f.csv: line 3: column b has no label");

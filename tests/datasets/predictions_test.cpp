@@ -1,5 +1,6 @@
 #include "muster/datasets/predictions.h"
 
+#include "muster/datasets/prediction_csv.h"
 #include "tests/support/test.h"
 
 using namespace muster;
@@ -43,6 +44,12 @@ TEST_CASE("labels have a probability each and no class; a regression's numbers a
   const auto numbers = namedOutputs(price, rows(1, {0.5f, -1}), Task::Regression);
   CHECK(numbers.valueOf(0) == 104);
   CHECK(numbers.valueOf(1) == 92);
+  CHECK(csvRow(numbers, 0) == "104");
+  const InputDescription large{.targets = {{.name = "sales", .mean = 100000238, .scale = 4.5}}};
+  const auto sales = namedOutputs(large, rows(1, {0, 0.5f}), Task::Regression);
+  CHECK(sales.numbers == std::vector<double>{100000238, 100000240.25});
+  CHECK(csvRow(sales, 0) == "100000238");
+  CHECK(csvRow(sales, 1) == "100000240.25");
   CHECK(thrown<InvalidArgument>([&] { numbers.classOf(0); }) ==
         "predictions: a regression has no classes; valueOf has its numbers");
 }

@@ -291,6 +291,9 @@ TEST_CASE("a regression learns in scaled units and predicts in the table's own")
   REQUIRE(own.size() == 201);
   CHECK(own[0] == "example,label,prediction");
   CHECK(own[1].starts_with("0,105000,10"));
+  const auto rows = linesOf(text);
+  for (std::size_t i = 1; i < rows.size(); ++i)
+    CHECK(own[i].starts_with(fmt::format("{},{},", i - 1, rows[i].substr(rows[i].rfind(',') + 1))));
 
   // The table is in the units of the predictions.
   double absolute = 0;
@@ -602,6 +605,17 @@ TEST_CASE("predictions of held-out rows have the numbers of the rows, and column
   const auto problem =
       test::errorOf(muster.run({"predict", "run.json", "--on", "validation", "--keep", "nmae"}), 1);
   CHECK_MESSAGE(contains(problem, "nmae"), problem);
+  const auto twice = [&](const std::vector<std::string>& keep) {
+    std::vector<std::string> arguments{"predict", "rows.safetensors", "rows.csv"};
+    arguments.insert(arguments.end(), keep.begin(), keep.end());
+    return test::errorOf(muster.run(arguments));
+  };
+  CHECK(contains(twice({"--keep", "id,kind", "--keep", "id"}), "columns to keep: id is named twice"));
+  auto renamed = rows;
+  muster.write("rows.csv", renamed.replace(renamed.find("id"), 2, "prediction"));
+  CHECK(contains(twice({"--keep", "prediction"}),
+                 "columns to keep: the output has a column prediction of its own; keep others, or rename it in "
+                 "the table"));
   muster.write("digits.json", muster.run({"example"}).out);
   const std::vector<std::string> few{"digits.json", "--set", "data.type=generated", "--set",
                                      "data.testExamples=9"};
