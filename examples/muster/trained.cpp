@@ -62,7 +62,7 @@ Trained::Trained(const Call& call, const TrainedOptions& options)
     if (const auto remark = detail::testRemark(model, run.data, data); !remark.empty())
       logWarning("{}", remark);
   } else if (asTrained && (options.on != "test" || data.test)) {  // else `on` refuses it
-    detail::requireSameTrainingData(model, run.data, data, advice);
+    detail::requireSameTrainingData(model, run.data, data, options.on, advice);
   }
   const bool another = model != run.training.model;  // which may have another network
   if (another || isNamedNetwork(run.network)) {

@@ -382,6 +382,17 @@ TEST_CASE("a training is not resumed on data that have changed since, but their 
   CHECK(resumed(animals(), resume).exit == 0);
   CHECK(resumed(more, {"--set", "training.initialModel=rows.safetensors"}).exit == 0);
 
+  std::vector<std::string> moved = resume;  // what a file holds decides, not its name
+  moved.insert(moved.end(), {"--set", "data.train=moved.csv"});
+  muster.write("moved.csv", more);
+  CHECK(test::errorOf(resumed(animals(), moved), 1) ==
+        "muster: rows.safetensors: was trained with rows.csv, and moved.csv has 152 examples instead of 150" +
+            tail);
+  muster.write("moved.csv", animals());
+  const auto same = test::succeeded(resumed(animals(), moved)).out;
+  CHECK(contains(same, "resuming: rows.safetensors, with "));
+  CHECK_FALSE(contains(same, "with other bits"));
+
   muster.write("test.csv", "colour,size,found,kind\nred,1,2012-03-01,cat\nblue,7,2012-03-01,dog\n");
   const std::vector<std::string> tested{"--set", "data.test=test.csv"};
   REQUIRE(resumed(animals(), tested).exit == 0);
@@ -486,6 +497,15 @@ TEST_CASE("what a model learned is not held out later, and data of another file 
   CHECK(contains(test::succeeded(muster.run(other)).err,
                  "warning: rows.safetensors: was trained with rows.csv, and other.csv has other examples, of "
                  "which it may know some"));
+  test::succeeded(muster.trained({"rows.csv", "--label", "kind"}, {"--epochs", "1"}));
+  const std::string refused =
+      "muster: rows.safetensors: was trained with rows.csv, and other.csv has 151 examples instead of 150; "
+      "--set data.test=FILE tests with all examples of a file, whatever the model was trained with, without "
+      "--on validation\n";
+  for (const std::string command : {"evaluate", "predict"})
+    CHECK(test::errorOf(
+              muster.run({command, "run.json", "--on", "validation", "--set", "data.train=other.csv"}), 1) ==
+          refused);
   muster.write("other.csv", turned(animals(), 31));
   CHECK(
       contains(test::errorOf(muster.run(other), 1),
@@ -577,6 +597,23 @@ TEST_CASE("a training that begins with a model that knows some of the rows held 
   CHECK(contains(warnings({"--set", "data.test=new.csv"}), more + "\n"));
   muster.write("new.csv", animals());
   CHECK(contains(warnings({"--set", "data.test=new.csv"}), head + "with the test rows\n"));
+
+  muster.write("more.csv", animals() + "151,red,,2015-03-01,cat\n");
+  muster.write("rows.csv", animals());
+  const std::string other =
+                        "training.initialModel rows.safetensors was trained with rows.csv, and more.csv "
+                        "has 151 examples instead of 150, so it may have learned some of those held out "
+                        "now; ",
+                    advice = "data.test=FILE tests with new rows\n";
+  const std::vector<std::string> begun{"--set", "training.initialModel=rows.safetensors", "--set",
+                                       "data.train=more.csv"};
+  CHECK(contains(warnings({begun[2], begun[3]}), "warning: " + other + "--set " + advice));
+  CHECK(
+      contains(test::succeeded(muster.run({"plan", "run.json", begun[0], begun[1], begun[2], begun[3]})).out,
+               "note: " + other + advice));
+  CHECK_FALSE(contains(warnings({begun[2], begun[3], "--set", "data.validationExamples=0", "--test-every",
+                                 "0", "--set", "listeners.earlyStopping=null"}),
+                       "held out now"));
 }
 
 TEST_CASE("predictions of held-out rows have the numbers of the rows, and columns of theirs") {

@@ -17,6 +17,7 @@
 #include "muster/core/io/output_path.h"
 #include "muster/core/listeners/checkpoint_lock.h"
 #include "muster/core/nn/training_state.h"
+#include "muster/datasets/source/detail/data_fields.h"
 #include "muster/parallel/run/detail/run_settings.h"
 #include "muster/parallel/run/detail/saved_data.h"
 
@@ -42,6 +43,14 @@ Settings settingsOf(const RunFile& run) {
   return {fields.begin(), fields.end()};
 }
 
+/// Whether a field names a file of data, and not whether there is one: checksums compare what it holds.
+bool namesOtherFile(std::string_view path, std::string_view was, std::string_view is) {
+  const auto isName = [](std::string_view value) { return value != "unset" && value != "\"\""; };
+  return isOneOf(path, {"data.train", "data.test", "data.trainImages", "data.trainLabels", "data.testImages",
+                        "data.testLabels"}) &&
+         isName(was) && isName(is);
+}
+
 /// Compares a run with the saved one of the checkpoint that it resumes. @return the fields that differ and
 /// may.
 /// @throws FileError that names the others that differ.
@@ -52,9 +61,11 @@ std::string allowedChanges(const std::filesystem::path& file, const Settings& sa
   };
   auto all = saved;
   all.insert(now.begin(), now.end());
+  const bool checksums = hasChecksums(file);  // which are compared once the data are read
   std::vector<std::string> refused, allowed;
   for (const auto& [path, value] : all)
-    if (const auto was = valueIn(saved, path), is = valueIn(now, path); was != is)
+    if (const auto was = valueIn(saved, path), is = valueIn(now, path);
+        was != is && !(checksums && namesOtherFile(path, was, is)))
       (mayDiffer(path) ? allowed : refused).push_back(fmt::format("{} {} (now {})", path, was, is));
   if (!refused.empty())
     throw FileError(

@@ -74,6 +74,20 @@ std::string differenceOf(const ExampleContents& was, const ExampleContents& now,
                      type == "images" ? ", or another libjpeg decoded them" : "");
 }
 
+/// In what the training data differ from those that a model was trained with, to follow its name; "" if they
+/// do not.
+std::string changeOf(const DataSource& was, const ExampleContents& learned, const DataSource& source,
+                     const ExampleContents& now) {
+  const auto other = differenceOf(learned, now, source.type);
+  if (other.empty()) return {};
+  if (areOfSameFile(source, was)) return fmt::format("was trained when {} had {}", nameOf(was), other);
+  return fmt::format(
+      "was trained with {}, and {} has {}", nameOf(was), nameOf(source),
+      learned.examples == now.examples
+          ? other
+          : fmt::format("{} instead of {}", plural(now.examples, "example"), learned.examples));
+}
+
 /// Whether fewer examples are held out than were, and those are among them.
 bool holdsOutLess(const DataSource& now, const DataSource& was) {
   return areOfSameFile(now, was) && now.trainExamples == was.trainExamples &&
@@ -98,21 +112,22 @@ std::string learnedWarning(const RunFile& run, const LoadedData& data) {
   const auto [before, saved] = savedIn(model);
   const auto& [now, test] = data.contents;
   if (!saved || !before) return {};
-  const auto start = fmt::format("training.initialModel {} was trained ", model.string());
+  const auto start = fmt::format("training.initialModel {} ", model.string());
   const ExampleContents& learned = saved->training;
   const DataSource& was = before->data;
-  if (learned.unordered == test.unordered) return fmt::format("{}with the test {}s", start, nounOf(run.data));
+  if (learned.unordered == test.unordered)
+    return fmt::format("{}was trained with the test {}s", start, nounOf(run.data));
   const bool draws = drawsTests(run.data);
   const bool heldOut = !data.rows.validation.empty() || (draws && !data.rows.test.empty());
   if (!heldOut || learned == now) return {};
   if (learned.unordered == now.unordered)
-    return holdsOutLess(run.data, was)
-               ? ""
-               : fmt::format("{}with examples that are held out now{}", start, splitAdvice(run.data, was));
-  if (!areOfSameFile(run.data, was)) return {};
+    return holdsOutLess(run.data, was) ? ""
+                                       : fmt::format("{}was trained with examples that are held out now{}",
+                                                     start, splitAdvice(run.data, was));
+  if (run.data.type != was.type) return {};
   return fmt::format(
-      "{}when {} had {}, so it may have learned some of those held out now{}", start, nameOf(was),
-      differenceOf(learned, now, was.type),
+      "{}, so it may have learned some of those held out now{}",
+      start + changeOf(was, learned, run.data, now),
       draws ? fmt::format("; {} tests with new {}s", ownTestFields(run.data), nounOf(run.data)) : "");
 }
 
@@ -168,6 +183,10 @@ ModelNotes notesOf(const RunFile& run, const LoadedData& data) {
   return {{kRunNote, run.toJson()}, {kDataNote, data.contents.toJson()}};
 }
 
+bool hasChecksums(const std::filesystem::path& path) {
+  return readModelNotes(path).contains(kDataNote);
+}
+
 std::optional<RunFile> runIn(const std::filesystem::path& path) {
   return noteIn(readModelNotes(path), path, kRunNote, "a run", savedRun);
 }
@@ -215,25 +234,23 @@ bool chooseSplit(RunFile& run, const std::filesystem::path& model, std::string_v
 }
 
 void requireSameTrainingData(const std::filesystem::path& model, const DataSource& source,
-                             const LoadedData& data, std::string_view advice) {
+                             const LoadedData& data, std::string_view part, std::string_view advice) {
   const auto [before, saved] = savedIn(model);
   if (!saved || !before) return;
+  const auto& was = before->data;
   const auto& now = data.contents.training;
-  const auto other = differenceOf(saved->training, now, source.type);
-  if (other.empty()) return;
-  const auto& was = nameOf(before->data);
-  if (areOfSameFile(source, before->data))
-    throw FileError(model, fmt::format("was trained when {} had {}; {}", was, other, advice));
-  if (saved->training.unordered == now.unordered)
-    throw FileError(
-        model, fmt::format("was trained with {}, and {} has {}; {}", was, nameOf(source), other, advice));
+  const auto change = changeOf(was, saved->training, source, now);
+  if (change.empty()) return;
+  const bool other = saved->training.unordered != now.unordered && !areOfSameFile(source, was);
+  if (!other || (part != "train" && source.type == was.type))
+    throw FileError(model, fmt::format("{}; {}", change, advice));
   logWarning("{}: was trained with {}, and {} has other examples, of which it may know some", model.string(),
-             was, nameOf(source));
+             nameOf(was), nameOf(source));
 }
 
 void requireSameData(const std::filesystem::path& file, const DataSource& source, const LoadedData& data) {
   requireSameTrainingData(
-      file, source, data,
+      file, source, data, /*part=*/"",
       fmt::format("training.initialModel={} begins another training, with its weights and the data of now",
                   file.string()));
   const auto saved = savedIn(file).contents;

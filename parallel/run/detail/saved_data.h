@@ -18,6 +18,9 @@ namespace muster::detail {
 /// The run and what its data hold, as notes of each model file that `muster train` writes.
 ModelNotes notesOf(const RunFile& run, const LoadedData& data);
 
+/// Whether a model file says by checksums what the data held that it was trained with. @throws FileError.
+bool hasChecksums(const std::filesystem::path& model);
+
 /// The run that a model file has; nothing if `muster train` did not save it. @throws FileError.
 std::optional<RunFile> runIn(const std::filesystem::path& model);
 
@@ -43,10 +46,10 @@ bool chooseSplit(RunFile& run, const std::filesystem::path& model, std::string_v
                  std::span<const std::string> overrides = {});
 
 /// Checks that the training data are those that a model was trained with, if its file says what they held.
-/// Warns of another file with other examples.
+/// @param part  what is wanted of them: of another file with other examples `train` is a warning alone.
 /// @throws FileError with what differs, and `advice`.
 void requireSameTrainingData(const std::filesystem::path& model, const DataSource& source,
-                             const LoadedData& data, std::string_view advice);
+                             const LoadedData& data, std::string_view part, std::string_view advice);
 /// As above, for a training that resumes the file; warns of another test set, which no training reads.
 void requireSameData(const std::filesystem::path& file, const DataSource& source, const LoadedData& data);
 
