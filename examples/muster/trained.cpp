@@ -1,6 +1,9 @@
 #include "examples/muster/trained.h"
 
 #include <array>
+#include <exception>
+#include <string_view>
+#include <utility>
 
 #include "examples/muster/options.h"
 #include "examples/muster/run_paths.h"
@@ -16,6 +19,30 @@
 namespace program {
 
 using namespace muster;
+
+namespace {
+
+LoadedData allData(const DataSource& source, const InputDescription& known) {
+  return loadData(source, PlacementWish::Host, std::array{Device::cpu()}, 1, known);
+}
+
+/// What is to be known of a test set of its own that was read without the training data. These are read to
+/// compare the two, if they are there and are what the model was trained with.
+std::string remarkOn(const std::filesystem::path& model, const DataSource& source, const LoadedData& tested,
+                     const InputDescription& known) {
+  auto remark = detail::testRemark(model, source, tested);
+  if (!remark.empty() || tested.train) return remark;
+  auto sink = setLogSink([](LogLevel, std::string_view) {});  // the test set has been logged
+  try {
+    remark = detail::testRemark(model, source, allData(source, known));
+  } catch (const std::exception&) {
+    remark.clear();  // no test needs the training data
+  }
+  setLogSink(std::move(sink));
+  return remark;
+}
+
+}  // namespace
 
 void describeTrained(CommandLine& line, TrainedOptions& options) {
   line.group("Options");
@@ -55,12 +82,10 @@ Trained::Trained(const Call& call, const TrainedOptions& options)
   run.data.shuffle = run.data.dropLast = false;  // all of them, in the order of their file
   const auto known = readInputDescription(model);
   auto tested = options.on == "test" ? loadTestData(run.data, known) : std::nullopt;
-  data = tested ? std::move(*tested)
-                : loadData(run.data, PlacementWish::Host, std::array{Device::cpu()}, 1, known);
+  data = tested ? std::move(*tested) : allData(run.data, known);
   if (!data.notice.empty()) logWarning("{}", data.notice);
   if (options.on == "test" && !detail::drawsTests(run.data)) {
-    if (const auto remark = detail::testRemark(model, run.data, data); !remark.empty())
-      logWarning("{}", remark);
+    if (const auto remark = remarkOn(model, run.data, data, known); !remark.empty()) logWarning("{}", remark);
   } else if (asTrained && (options.on != "test" || data.test)) {  // else `on` refuses it
     detail::requireSameTrainingData(model, run.data, data, options.on, advice);
   }

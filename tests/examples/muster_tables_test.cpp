@@ -555,6 +555,21 @@ TEST_CASE("a test with rows of the training is named by plan, train, the report 
                  "warning: the test rows are the training rows (data.test rows.csv, data.train rows.csv)"));
   muster.write("copy.csv", "colour,size,found,kind\nred,1,2012-03-01,cat\nblue,7,2012-03-01,dog\n");
   CHECK(muster.run({"evaluate", "run.json", set[0], set[1]}).err.empty());
+
+  const auto all = linesOf(animals());
+  std::string some;
+  for (std::size_t line = 0; line < 51; ++line) some += std::string(all[line]) + "\n";
+  muster.write("copy.csv", some + "151,red,,2015-03-01,\n");
+  const auto evaluated = [&] { return muster.run({"evaluate", "run.json", set[0], set[1]}); };
+  const auto shared = test::succeeded(evaluated()).err;
+  CHECK(shared.find("1 row without kind not tested") == shared.rfind("1 row without kind not tested"));
+  CHECK(contains(shared,
+                 "warning: 50 of 50 test rows are equal to training rows (data.test copy.csv, data.train "
+                 "rows.csv), so the scores say too little of new rows"));
+  muster.write("rows.csv", animals() + "151,red,,2015-03-01,cat\n");  // not what it was trained with
+  CHECK_FALSE(contains(test::succeeded(evaluated()).err, "warning"));
+  std::filesystem::remove(muster.directory / "rows.csv");
+  CHECK_FALSE(contains(test::succeeded(evaluated()).err, "warning"));
 }
 
 TEST_CASE("a training that begins with a model that knows some of the rows held out now says so") {
@@ -650,9 +665,10 @@ TEST_CASE("predictions of held-out rows have the numbers of the rows, and column
   CHECK(contains(twice({"--keep", "id,kind", "--keep", "id"}), "columns to keep: id is named twice"));
   auto renamed = rows;
   muster.write("rows.csv", renamed.replace(renamed.find("id"), 2, "prediction"));
-  CHECK(contains(twice({"--keep", "prediction"}),
-                 "columns to keep: the output has a column prediction of its own; keep others, or rename it in "
-                 "the table"));
+  CHECK(
+      contains(twice({"--keep", "prediction"}),
+               "columns to keep: the output has a column prediction of its own; keep others, or rename it in "
+               "the table"));
   muster.write("digits.json", muster.run({"example"}).out);
   const std::vector<std::string> few{"digits.json", "--set", "data.type=generated", "--set",
                                      "data.testExamples=9"};
