@@ -273,7 +273,8 @@ std::optional<double> daysIn(std::string_view cell, DateOrder order) {
   if (order == DateOrder::YearMonthDay)
     if (const auto period = periodIn(cell)) return period;
   auto rest = cell;
-  auto days = takeDate(rest, order);
+  auto days = takeDate(rest, DateOrder::YearMonthDay);
+  if (!days && order != DateOrder::YearMonthDay) days = takeDate(rest = cell, order);
   if (!days) days = takeNamedDate(rest = cell);
   cell = rest;
   if (!days || cell.empty()) return days;

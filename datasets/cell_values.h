@@ -39,9 +39,9 @@ bool hasDecimalComma(std::string_view cell);
 /// seconds and a fraction of them if need be; then perhaps Z or the difference from UTC, which is applied.
 /// The year has four digits. Last and after "/" ("3/19/23"), "." ("03.04.23") or the name of a month it may
 /// have two: 69 to 99 are 1969 to 1999, and 00 to 40 are 2000 to 2040.
-/// In any order also a date with the English name of its month: "23-Mar-2016", "March 24, 2016". Where the
-/// year is first also the first day of a quarter, month or week: "2011 Q3", "2011 Jan", "2011-01", "2011-W05"
-/// (ISO 8601), with a space, "-" or "/" between.
+/// In any order also a date whose year is first ("2023-03-19") or with the English name of its month
+/// ("23-Mar-2016", "March 24, 2016"). Where the year is first also the first day of a quarter, month or week:
+/// "2011 Q3", "2011 Jan", "2011-01", "2011-W05" (ISO 8601), with a space, "-" or "/" between.
 std::optional<double> daysIn(std::string_view cell, DateOrder order);
 
 /// Whether a date that `daysIn` reads names a day, and no quarter, month or week.

@@ -87,8 +87,9 @@ Dates datesOf(const Words& words, std::optional<DateOrder> wanted) {
                                                                : dots;
   dates.order = dayFirst ? DayMonthYear : MonthDayYear;
   dates.rows = dayFirst ? counts.dayFirst : counts.monthFirst;
-  // One row that only one order reads may be a mistake.
-  if (!wanted && nearlyAll(dayFirst ? counts.monthFirst : counts.dayFirst, dates.rows))
+  // One row that only one order reads may be a mistake. A year that is first says nothing of the others.
+  const auto other = dayFirst ? counts.monthFirst : counts.dayFirst;
+  if (!wanted && nearlyAll(other - counts.yearFirst, dates.rows - counts.yearFirst))
     dates.ambiguous = counts.either;
   return dates;
 }

@@ -28,7 +28,8 @@ constexpr std::int64_t kLeastRows = 3;    // that have a word with a feature of 
 constexpr std::size_t kMostWords = 256;   // with a feature of their own
 constexpr std::size_t kFewNumbers = 5;    // different ones: their ranks say no more than they do
 constexpr std::size_t kMostQuantiles = 65;
-constexpr std::string_view kNoValue = "no row has a value", kOneValue = "every row has ";
+constexpr std::string_view kNoValue = "no row has a value", kOneValue = "every row has ",
+                           kCounter = "its whole numbers count the rows";
 constexpr double kMagnitudes = 100;  // the largest by the median one in a column of many magnitudes
 
 using Described = std::variant<ColumnDescription, OmittedColumn>;
@@ -81,18 +82,30 @@ double median(std::vector<double> values) {
   return (*std::max_element(values.begin(), middle) + *middle) / 2;
 }
 
+/// Whether each number is one more than the one before, or each one less, and they are no years.
+bool areConsecutive(const std::vector<double>& numbers) {
+  constexpr std::size_t kLeast = 20;  // fewer may be so by chance
+  if (numbers.size() < kLeast) return false;
+  const double step = numbers[1] - numbers[0];
+  const auto [least, most] = std::minmax(numbers.front(), numbers.back());
+  return std::abs(step) == 1 && (least < 1500 || most > 2200) &&
+         std::ranges::adjacent_find(numbers, [&](double one, double next) { return next != one + step; }) ==
+             numbers.end();
+}
+
 /// Whether the whole numbers of all rows, also of those that are held out, differ and count from 0 or 1, with
-/// a few left out.
+/// a few left out, or from any number one by one in the order of the rows.
 bool countsRows(const Table& table, std::size_t column, const NumberText& text) {
   std::vector<double> numbers;
   for (std::int64_t row = 0; row < table.rows(); ++row)
     if (const auto number = numberIn(table.cell(row, column), text)) numbers.push_back(*number);
+  const bool consecutive = areConsecutive(numbers);
   std::ranges::sort(numbers);
   const bool whole = std::ranges::all_of(numbers, [](double x) { return x == std::floor(x); });
   const bool differ = std::ranges::adjacent_find(numbers) == numbers.end();
   const auto count = static_cast<double>(numbers.size());
-  return whole && differ && count > 2 && (numbers.front() == 0 || numbers.front() == 1) &&
-         numbers.back() <= 1.5 * count + 1;
+  return whole && (consecutive || (differ && count > 2 && (numbers.front() == 0 || numbers.front() == 1) &&
+                                   numbers.back() <= 1.5 * count + 1));
 }
 
 /// The scale of a logarithm for values of many magnitudes, else 0.
@@ -128,7 +141,7 @@ void warnOfOthers(const Table& table, std::size_t column, const Values& values, 
 Described numbersIn(const Table& table, std::size_t column, const Values& values, std::int64_t others,
                     const NumberText& text = {}) {
   const auto& name = table.names()[column];
-  if (countsRows(table, column, text)) return OmittedColumn{name, "its whole numbers count the rows"};
+  if (countsRows(table, column, text)) return OmittedColumn{name, std::string(kCounter)};
   if (others > 0)
     warnOfOthers(table, column, values, others,
                  values.tooLarge == others ? "number within float32's 3.4e38" : "number");
@@ -186,6 +199,29 @@ bool looksMeasured(std::string_view cell) {
   return digits > letters;
 }
 
+/// Refuses dates in another order than the column's: they are no missing values.
+void requireOneOrder(const Table& table, std::size_t column, const Values& values, DateOrder order) {
+  for (const auto& [cell, rows] : values.words)
+    if (!daysIn(cell, order) &&
+        (daysIn(cell, DateOrder::MonthDayYear) || daysIn(cell, DateOrder::DayMonthYear)))
+      throw FileError(table.origin(),
+                      fmt::format("column {} has dates in several orders: {} is none with the order "
+                                  "{} (data.dateOrder); write all in one order",
+                                  csvField(table.names()[column]), quoteJson(cell), nameOf(order)));
+}
+
+/// A time of the day, as "14:05" or "14:05:30"; "" if not nearly all values are one.
+std::string_view timeAmong(const Values& values, std::int64_t meant) {
+  std::int64_t times = 0;
+  std::string_view one;
+  for (const auto& [cell, rows] : values.words)
+    if (cell.find(':') != cell.npos && daysIn(fmt::format("2000-01-01 {}", cell), DateOrder::YearMonthDay)) {
+      times += rows;
+      one = cell;
+    }
+  return nearlyAll(times, meant) ? one : std::string_view();
+}
+
 /// Why a column of words that nearly all differ has no numbers and dates, after "; "; "" if it does not look
 /// as if it had.
 std::string unreadText(const Values& values, std::int64_t meant, const std::string& datesProblem) {
@@ -203,6 +239,10 @@ Described wordsIn(const std::string& name, const Values& values, std::int64_t pr
     return OmittedColumn{
         name, "nearly every row has another word" + unreadText(values, present - values.marks, problem)};
   if (!problem.empty()) logWarning("column {}: {}; they are read as words", csvField(name), problem);
+  if (const auto time = timeAmong(values, present - values.marks); !time.empty())
+    logWarning("column {}: its times of the day, as {}, are read as words; write them with a date, or as "
+               "numbers of minutes",
+               csvField(name), quoteJson(time));
   std::vector<std::pair<std::int64_t, std::string>> frequent;
   for (const auto& [word, count] : values.words)
     if (count >= kLeastRows || different == 2) frequent.emplace_back(-count, word);
@@ -236,6 +276,7 @@ Described describeColumn(const Table& table, std::size_t column, std::span<const
     const auto read =
         readBy([&](auto cell) { return daysIn(cell, dates.order); }, values, table, column, rows);
     const auto others = meant - dates.rows;
+    if (others > 0) requireOneOrder(table, column, values, dates.order);
     logReading(name, values.words, dates);
     if (others > 0) warnOfOthers(table, column, read, others, "date");
     return dateColumn(name, read, dates.order, others > 0);
@@ -257,6 +298,10 @@ Described describeColumn(const Table& table, std::size_t column, std::span<const
 
 bool hasFewValues(const OmittedColumn& column) {
   return column.reason == kNoValue || column.reason.starts_with(kOneValue);
+}
+
+bool isCounter(const OmittedColumn& column) {
+  return column.reason == kCounter;
 }
 
 void requireNotTiny(const Table& table, std::string_view column, std::span<const double> numbers) {

@@ -19,6 +19,9 @@ std::variant<ColumnDescription, OmittedColumn> describeColumn(const Table& table
 /// Whether a column was left out because its rows have one value or none: other rows may have more.
 bool hasFewValues(const OmittedColumn& column);
 
+/// Whether a column was left out because its numbers count the rows.
+bool isCounter(const OmittedColumn& column);
+
 /// @throws FileError if float32 rounds all of a column's numbers to 0, or nearly so.
 void requireNotTiny(const Table& table, std::string_view column, std::span<const double> numbers);
 

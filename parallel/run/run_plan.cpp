@@ -7,6 +7,7 @@
 
 #include "muster/core/base/byte_text.h"
 #include "muster/core/base/plural.h"
+#include "muster/core/data/columns_line.h"
 #include "muster/core/nn/fit_remarks.h"
 #include "muster/core/nn/step_memory.h"
 #include "muster/parallel/run/detail/preparation.h"
@@ -73,10 +74,10 @@ std::string memoryLines(const PreparedRun& p) {
 std::string planText(PreparedRun& p) {
   const std::int64_t batches = p.data.train->batchesPerEpoch().value_or(0);
   const auto wrapper = detail::makeWrapper(p.run, p.devices, p.nodes, *p.network, {}, p.nodeCount);
-  const auto weights = classWeightsLine(p.data);
-  return fmt::format("{}{}{}{}{}\n{}\nplan: {}, {}\n{}{}{}", p.data.notice, p.data.notice.empty() ? "" : "\n",
-                     dataLine(p, batches), weights, weights.empty() ? "" : "\n", p.network->summary(),
-                     wrapper.plan(), plural(p.run.training.epochs, "epoch"), resumptionLine(p.resumed),
+  const auto line = [](std::string text) { return text.empty() ? text : text + "\n"; };
+  return fmt::format("{}{}{}{}\n{}\nplan: {}, {}\n{}{}{}", line(p.data.notice), dataLine(p, batches),
+                     line(columnsLine(p.network->inputDescription())), line(classWeightsLine(p.data)),
+                     p.network->summary(), wrapper.plan(), plural(p.run.training.epochs, "epoch"), resumptionLine(p.resumed),
                      remarkLines(p, batches), memoryLines(p));
 }
 

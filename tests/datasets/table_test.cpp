@@ -106,6 +106,7 @@ TEST_CASE("dates are days since 2000, with the time of the day") {
   CHECK(daysIn("2000-01-01", YearMonthDay) == 0);
   CHECK(daysIn("2001-03-01", YearMonthDay) == 366 + 31 + 28);
   CHECK(daysIn("1999/12/31", YearMonthDay) == -1);
+  CHECK(daysIn("2000-01-03", MonthDayYear) == 2);
   CHECK(daysIn("3/4/2000", MonthDayYear) == 31 + 29 + 3);       // 4 March
   CHECK(daysIn("3/4/2000", DayMonthYear) == 31 + 29 + 31 + 2);  // 3 April
   CHECK(daysIn("03.04.2000", DayMonthYear) == 93);

@@ -99,6 +99,9 @@ TEST_CASE("a table with words, gaps and dates is predicted by the model file alo
       run.out,
       "columns: colour (3 words), size, found (date); left out: id (its whole numbers count the rows)"));
   CHECK(contains(run.out, "validation: accuracy 1.0000"));
+  CHECK(contains(
+      test::succeeded(muster.run({"plan", "run.json"})).out,
+      "columns: colour (3 words), size, found (date); left out: id (its whole numbers count the rows)\n"));
   const auto written = parseJson(muster.read("run.json"));
   const auto network = written.at("network");
   CHECK(network.at("l2").to_number<double>() == doctest::Approx(1.0 / 128));  // 22 of 150 rows are held out

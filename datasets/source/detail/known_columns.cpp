@@ -44,7 +44,8 @@ void requireSameColumns(InputDescription described, InputDescription known, cons
   std::erase_if(known.columns, [&](const auto& column) {
     const auto omitted = std::ranges::find(described.omitted, column.name, &OmittedColumn::name);
     return omitted != described.omitted.end() &&
-           (hasFewValues(*omitted) || hasKnownWord(table, column, rows));
+           (hasFewValues(*omitted) || (column.kind == ColumnKind::Number && isCounter(*omitted)) ||
+            hasKnownWord(table, column, rows));
   });
   for (auto& column : described.columns) {
     const auto same = std::ranges::find(known.columns, column.name, &ColumnDescription::name);
