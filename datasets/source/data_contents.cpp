@@ -22,6 +22,14 @@ std::string DataContents::toJson() const {
   DataContents copy = *this;  // visits need mutable references
   JsonWriter json;
   visit(json, copy);
+  if (!earlier.empty())
+    json.list("earlier", earlier.size(), [&](std::size_t i, JsonWriter& in) {
+      auto& one = copy.earlier[i];
+      in.field("model", one.model);
+      if (one.data.type.empty()) return;
+      in.putJson("data", one.data.toJson());
+      in.group("training", [&](Fields& of) { visit(of, one.training); });
+    });
   return json.line();
 }
 
@@ -29,6 +37,12 @@ DataContents DataContents::parse(std::string_view text) {
   JsonReader json(text);
   DataContents contents;
   visit(json, contents);
+  json.list("earlier", [&](JsonReader& in) {
+    auto& one = contents.earlier.emplace_back();
+    in.field("model", one.model);
+    if (const auto data = in.json("data")) one.data = DataSource::parse(*data);
+    in.group("training", [&](Fields& of) { visit(of, one.training); });
+  });
   json.finish();
   return contents;
 }

@@ -3,6 +3,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "muster/datasets/source/data_source.h"
 
 namespace muster {
 
@@ -15,11 +18,20 @@ struct ExampleContents {
   friend bool operator==(const ExampleContents&, const ExampleContents&) = default;
 };
 
+/// What a model has learned that a training began with.
+struct EarlierTraining {
+  std::string model = {};  ///< its file
+  DataSource data = {};    ///< without a type: the file does not say
+  ExampleContents training = {};
+};
+
 /// What the data of a run are, by which other contents of the same files are found. Neither batches nor the
 /// order of a training change it.
 struct DataContents {
   ExampleContents training = {};  ///< the examples of the training data, also those that are held out of them
   ExampleContents test = {};      ///< those of a test set of its own; no examples: there is none
+  /// Of the model that the training began with, and of those that it began with itself; the latest first.
+  std::vector<EarlierTraining> earlier = {};
 
   std::string toJson() const;
   /// @throws InvalidArgument for a text that `toJson` has not written.

@@ -89,6 +89,8 @@ Trained::Trained(const Call& call, const TrainedOptions& options)
   } else if (asTrained && (options.on != "test" || data.test)) {  // else `on` refuses it
     detail::requireSameTrainingData(model, run.data, data, options.on, advice);
   }
+  if (const auto remark = detail::earlierRemark(model, run.data, data, options.on); !remark.empty())
+    logWarning("{}", remark);
   const bool another = model != run.training.model;  // which may have another network
   if (another || isNamedNetwork(run.network)) {
     network = Network::load(model);  // these data may have fewer symbols than those that it was trained with

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "muster/core/io/json_value.h"
+#include "muster/core/nn/network.h"
 #include "tests/examples/sandbox.h"
 
 namespace muster {
@@ -565,6 +566,7 @@ TEST_CASE("a test with rows of the training is named by plan, train, the report 
   muster.write("copy.csv", some + "151,red,,2015-03-01,\n");
   const auto evaluated = [&] { return muster.run({"evaluate", "run.json", set[0], set[1]}); };
   const auto shared = test::succeeded(evaluated()).err;
+  CHECK(contains(shared, "1 row without kind not tested"));
   CHECK(shared.find("1 row without kind not tested") == shared.rfind("1 row without kind not tested"));
   CHECK(contains(shared,
                  "warning: 50 of 50 test rows are equal to training rows (data.test copy.csv, data.train "
@@ -632,6 +634,49 @@ TEST_CASE("a training that begins with a model that knows some of the rows held 
   CHECK_FALSE(contains(warnings({begun[2], begun[3], "--set", "data.validationExamples=0", "--test-every",
                                  "0", "--set", "listeners.earlyStopping=null"}),
                        "held out now"));
+}
+
+TEST_CASE("what a model's own beginnings have learned is known to its evaluation and to the next training") {
+  const Tables muster;
+  muster.write("rows.csv", animals());
+  muster.write("more.csv", animals() + "151,red,,2015-03-01,cat\n");
+  const auto trained = [&](const std::string& from, const std::string& model,
+                           const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments{"--epochs", "1",     "--model",
+                                       model,      "--set", "training.initialModel=" + from};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return test::succeeded(muster.trained({"rows.csv", "--label", "kind"}, arguments)).err;
+  };
+  const auto on = [&](const std::string& part, const std::string& model, const std::string& set) {
+    return test::succeeded(muster.run({"evaluate", "run.json", model, "--on", part, "--set", set})).err;
+  };
+  const std::string first = "a.safetensors", second = "b.safetensors", third = "c.safetensors",
+                    more = "data.train=more.csv", rows = "data.train=rows.csv";
+  test::succeeded(muster.trained({"rows.csv", "--label", "kind"}, {"--epochs", "1", "--model", first}));
+  trained(first, second, {"--set", more});
+  const std::string began =
+      second + " began with " + first +
+      ", which was trained with rows.csv, and more.csv "
+      "has 151 examples instead of 150, so it may have learned some of those held out now";
+  CHECK(contains(on("validation", second, more), "warning: " + began));
+  CHECK_FALSE(contains(on("train", second, more), began));
+  CHECK(contains(trained(second, third, {"--set", more}), "warning: training.initialModel " + began));
+  CHECK(contains(on("validation", third, more), third + " began with " + first));
+  CHECK(contains(test::succeeded(muster.run({"train", "run.json", "--resume", third, "--epochs", "2",
+                                             "--device", "cpu", "--pin-threads", "false", "--set", more}))
+                     .err,
+                 "warning: training.resume " + third + " began with " + first));
+  CHECK(contains(on("test", third, "data.test=rows.csv"),
+                 "warning: " + third + " began with " + first + ", which was trained with the test rows\n"));
+  trained(first, second);  // with the same rows held out
+  CHECK_FALSE(contains(on("validation", second, rows), "began with"));
+
+  Network::load(muster.directory / first)->save(muster.directory / "plain.safetensors");
+  const std::string silent =
+      "plain.safetensors does not say which rows it has learned: it may know rows that are held out now\n";
+  CHECK(contains(trained("plain.safetensors", second), "warning: training.initialModel " + silent));
+  CHECK(contains(on("validation", second, rows),
+                 "warning: b.safetensors began with plain.safetensors, which does not say which rows"));
 }
 
 TEST_CASE("predictions of held-out rows have the numbers of the rows, and columns of theirs") {

@@ -217,6 +217,7 @@ int compareRun(const Options& options, const std::string& file, const std::strin
   auto c = comparisonOf(options, file, grid, *network);
   c.paragraphs = paragraphsOf(base, data, grid, *network, heldOut);
   for (auto& warning : warningsOf(base, grid)) c.paragraphs.push_back(std::move(warning));
+  data.contents.earlier = muster::detail::earlierTrainings(base.run(), /*resumed=*/{});
   for (const auto& warning : muster::detail::dataWarnings(base.run(), data))
     c.paragraphs.push_back(fmt::format("Warning: {}.", program::asSets(warning)));
   for (const auto& one : c.paragraphs) fmt::print("{}", muster::wrappedText(one, program::kLineLength));

@@ -49,6 +49,7 @@ PreparedRun prepareRun(RunFile run, const NodeOptions& nodes,
     p.resumed.batches = batchesTrained(*p.network);
   }
   checkMonitors(p.run, p.data, *p.network);
+  p.data.contents.earlier = earlierTrainings(p.run, p.resumed.file);
   p.warnings = dataWarnings(p.run, p.data);
   return p;
 }

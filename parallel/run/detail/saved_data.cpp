@@ -104,31 +104,46 @@ std::string splitAdvice(const DataSource& now, const DataSource& was) {
   return fmt::format("; data.splitSeed={} holds out the same", splitSeed(was));
 }
 
-/// A warning that a training begins with a model that has learned examples that are held out now, or those of
-/// the test set; "" if nothing says so.
-std::string learnedWarning(const RunFile& run, const LoadedData& data) {
-  const std::filesystem::path model = run.training.initialModel;
-  if (model.empty()) return {};
-  const auto [before, saved] = savedIn(model);
-  const auto& [now, test] = data.contents;
-  if (!saved || !before) return {};
-  const auto start = fmt::format("training.initialModel {} ", model.string());
-  const ExampleContents& learned = saved->training;
-  const DataSource& was = before->data;
-  if (learned.unordered == test.unordered)
-    return fmt::format("{}was trained with the test {}s", start, nounOf(run.data));
-  const bool draws = drawsTests(run.data);
-  const bool heldOut = !data.rows.validation.empty() || (draws && !data.rows.test.empty());
-  if (!heldOut || learned == now) return {};
+/// Which examples test a model: those that are held out of the training data, those of a test set of its own.
+struct Tested {
+  bool heldOut = false, own = false;
+};
+
+/// What an earlier model has learned of the examples that test, as in "was trained with the test rows"; "" if
+/// nothing says so.
+std::string learnedOf(const EarlierTraining& earlier, const DataSource& source, const LoadedData& data,
+                      Tested tested) {
+  const auto& [model, was, learned] = earlier;
+  const auto &now = data.contents.training, &test = data.contents.test;
+  if (was.type.empty())
+    return tested.heldOut
+               ? fmt::format("does not say which {0}s it has learned: it may know {0}s that are held out now",
+                             nounOf(source))
+               : "";
+  if (tested.own && learned.unordered == test.unordered)
+    return fmt::format("was trained with the test {}s", nounOf(source));
+  if (!tested.heldOut || learned == now || source.type != was.type) return {};
   if (learned.unordered == now.unordered)
-    return holdsOutLess(run.data, was) ? ""
-                                       : fmt::format("{}was trained with examples that are held out now{}",
-                                                     start, splitAdvice(run.data, was));
-  if (run.data.type != was.type) return {};
+    return holdsOutLess(source, was)
+               ? ""
+               : fmt::format("was trained with examples that are held out now{}", splitAdvice(source, was));
   return fmt::format(
-      "{}, so it may have learned some of those held out now{}",
-      start + changeOf(was, learned, run.data, now),
-      draws ? fmt::format("; {} tests with new {}s", ownTestFields(run.data), nounOf(run.data)) : "");
+      "{}, so it may have learned some of those held out now{}", changeOf(was, learned, source, now),
+      drawsTests(source) ? fmt::format("; {} tests with new {}s", ownTestFields(source), nounOf(source))
+                         : "");
+}
+
+/// A warning of the latest of the earlier models that have, or may have, learned what tests a model; "" if
+/// none has.
+/// @param start  what they are to the training, as in "training.initialModel ".
+std::string learnedWarning(std::string_view start, const std::filesystem::path& first,
+                           std::span<const EarlierTraining> earlier, const DataSource& source,
+                           const LoadedData& data, Tested tested) {
+  for (const auto& one : earlier)
+    if (const auto learned = learnedOf(one, source, data, tested); !learned.empty())
+      return fmt::format("{}{} {}{}", start, first.string(),
+                         one.model == first ? "" : fmt::format("began with {}, which ", one.model), learned);
+  return {};
 }
 
 /// The fields of a run by which examples are dealt, each with that of a model's run.
@@ -274,8 +289,41 @@ std::string testRemark(const std::filesystem::path& model, const DataSource& sou
   return data.train && data.contents.training.unordered == was.unordered ? data.testWarning : "";
 }
 
+std::vector<EarlierTraining> earlierTrainings(const RunFile& run, const std::filesystem::path& resumed) {
+  const auto from = !resumed.empty() ? resumed : std::filesystem::path(run.training.initialModel);
+  if (from.empty()) return {};
+  const auto [before, saved] = savedIn(from);
+  auto all = saved ? saved->earlier : std::vector<EarlierTraining>();
+  if (!resumed.empty()) return all;
+  EarlierTraining latest{.model = from.string()};
+  if (saved && before) {
+    latest.data = before->data;
+    latest.training = saved->training;
+  }
+  std::erase_if(all, [&](const EarlierTraining& one) {
+    return one.data.type == latest.data.type && one.training == latest.training;
+  });
+  all.insert(all.begin(), std::move(latest));
+  return all;
+}
+
+std::string earlierRemark(const std::filesystem::path& model, const DataSource& source,
+                          const LoadedData& data, std::string_view part) {
+  const auto saved = savedIn(model).contents;
+  if (!saved || part == "train") return {};
+  const bool own = part == "test" && !drawsTests(source);
+  return learnedWarning("", model, saved->earlier, source, data, {.heldOut = !own, .own = own});
+}
+
 std::vector<std::string> dataWarnings(const RunFile& run, const LoadedData& data) {
-  std::vector<std::string> all{data.testWarning, learnedWarning(run, data)};
+  const auto& t = run.training;
+  const bool begins = !t.initialModel.empty();
+  const bool drawn = drawsTests(run.data) && !data.rows.test.empty();
+  const Tested tested{.heldOut = drawn || !data.rows.validation.empty(), .own = true};
+  std::vector<std::string> all{
+      data.testWarning,
+      learnedWarning(begins ? "training.initialModel " : "training.resume ",
+                     begins ? t.initialModel : t.resume, data.contents.earlier, run.data, data, tested)};
   std::erase(all, "");
   return all;
 }

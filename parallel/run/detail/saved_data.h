@@ -57,6 +57,16 @@ void requireSameData(const std::filesystem::path& file, const DataSource& source
 /// so. What the model's file says of its data decides, and without that the data of `source`.
 std::string testRemark(const std::filesystem::path& model, const DataSource& source, const LoadedData& data);
 
+/// What a model that a training begins with, or resumes, has learned before: DataContents::earlier. Nothing
+/// if it begins with new weights. @throws FileError.
+std::vector<EarlierTraining> earlierTrainings(const RunFile& run, const std::filesystem::path& resumed);
+
+/// A warning that a model began with another one that has, or may have, learned examples that test it; "" if
+/// nothing says so.
+/// @param part  which examples are wanted: train, validation or test.
+std::string earlierRemark(const std::filesystem::path& model, const DataSource& source,
+                          const LoadedData& data, std::string_view part);
+
 /// Why scores may say too little of new examples: `PreparedRun::warnings`.
 std::vector<std::string> dataWarnings(const RunFile& run, const LoadedData& data);
 
