@@ -14,7 +14,7 @@ namespace muster {
 struct Predictions {
   std::vector<std::string> names = {};  ///< [column of `values`] the classes, labels or numbers to predict
   Tensor values = {};  ///< float32 [N, names]: probabilities, or numbers in the table's own units
-  std::vector<double> numbers = {};  ///< [N * names] of a regression: `values`, not rounded to float32
+  std::vector<double> numbers = {};       ///< [N * names] of a regression: `values`, not rounded to float32
   std::vector<std::string> classes = {};  ///< [N] the most probable one; empty for labels and regressions
 
   /// The most probable class of a row. @throws InvalidArgument for a regression, or a row that does not

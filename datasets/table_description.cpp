@@ -85,6 +85,39 @@ void warnOfTwins(const InputDescription& described) {
                  csvField(described.label), quoteJson(*one), quoteJson(*twin));
 }
 
+/// Warns of classes with a single row in a table that has some.
+void warnOfSingles(const Table& table, std::size_t label, const std::vector<std::string>& classes) {
+  constexpr std::int64_t kLeast = 20;  // rows; of fewer, a test says little of any class
+  if (table.rows() < kLeast) return;
+  const detail::ClassNumbers known(classes);
+  std::vector<std::int64_t> counts(classes.size()), lines(classes.size());  // [class]
+  for (std::int64_t row = 0; row < table.rows(); ++row)
+    if (const auto found = known.find(table.cell(row, label))) {
+      ++counts[static_cast<std::size_t>(*found)];
+      lines[static_cast<std::size_t>(*found)] = table.line(row);
+    }
+  for (std::size_t c = 0; c < classes.size(); ++c)
+    if (counts[c] == 1)
+      logWarning("column {}: class {} has one row, in line {}, which cannot be both learned from and tested",
+                 csvField(table.names()[label]), quoteJson(classes[c]), lines[c]);
+}
+
+/// Warns of a first row that has a word in each column which occurs nowhere else there, if the table is said
+/// to have no header.
+void warnOfHeader(const Table& table) {
+  if (table.format().header || table.rows() < 3) return;
+  for (std::size_t c = 0; c < table.names().size(); ++c) {
+    const auto first = table.cell(0, c);
+    if (isMissingNumber(first) || numberIn(first)) return;
+    for (std::int64_t row = 1; row < table.rows(); ++row)
+      if (table.cell(row, c) == first) return;
+  }
+  logWarning(
+      "{}: line {} looks like the names of the columns, with {} in the first; data.header=true reads it "
+      "as names",
+      table.origin().string(), table.line(0), quoteJson(table.cell(0, 0)));
+}
+
 /// [row] The number of its class, in the order of their first rows.
 std::vector<std::int64_t> classNumbers(const Table& table, std::size_t column,
                                        std::span<const std::int64_t> rows) {
@@ -135,6 +168,7 @@ RowSplit splitTable(const Table& table, const TableOptions& options, std::span<c
 InputDescription describeTable(const Table& table, const TableOptions& options,
                                std::span<const std::int64_t> rows) {
   require(!rows.empty(), "describeTable: there are no rows");
+  warnOfHeader(table);
   const auto label = table.labelColumn(options.label);
   const auto wanted = columnsNamed(table, options.columns), unwanted = columnsNamed(table, options.leaveOut);
   for (const auto* const columns : {&wanted, &unwanted})
@@ -165,6 +199,7 @@ InputDescription describeTable(const Table& table, const TableOptions& options,
     described.label = table.names()[label];
     described.classes = classesIn(table, label, rows);
     warnOfTwins(described);
+    warnOfSingles(table, label, described.classes);
   }
   return described;
 }

@@ -154,9 +154,8 @@ std::string noColumn(std::string_view name, const std::vector<std::string>& name
   const auto nearest = nearestWord(name, names);
   return fmt::format("has no column \"{}\"; {}", name,
                      nearest ? fmt::format("the nearest of its {} is {}", names.size(), csvField(*nearest))
-                     : names.size() > kMostShown
-                         ? fmt::format("it has {}", plural(names.size(), "column"))
-                         : fmt::format("it has {}", csvList(names)));
+                     : names.size() > kMostShown ? fmt::format("it has {}", plural(names.size(), "column"))
+                                                 : fmt::format("it has {}", csvList(names)));
 }
 
 std::size_t labelColumn(std::string_view label, const std::vector<std::string>& names,

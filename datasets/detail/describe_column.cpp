@@ -137,6 +137,15 @@ void warnOfOthers(const Table& table, std::size_t column, const Values& values, 
              quoteJson(values.other), values.lineOfOther, others == 1 ? "it counts" : "they count");
 }
 
+/// Says that whole numbers with a zero at the front, which may be codes, are read as numbers.
+void logZeros(const std::string& name, const Values& values) {
+  for (const auto& [cell, rows] : values.words)
+    if (cell.size() > 1 && cell.front() == '0' && cell.find_first_not_of("0123456789") == cell.npos)
+      return logInfo(
+          "column {}: {} is read as the number {}; if it is a code, letters before it make it a word",
+          csvField(name), quoteJson(cell), numberIn(cell).value_or(0));
+}
+
 /// @param others  values that are neither numbers nor missing.
 Described numbersIn(const Table& table, std::size_t column, const Values& values, std::int64_t others,
                     const NumberText& text = {}) {
@@ -145,6 +154,7 @@ Described numbersIn(const Table& table, std::size_t column, const Values& values
   if (others > 0)
     warnOfOthers(table, column, values, others,
                  values.tooLarge == others ? "number within float32's 3.4e38" : "number");
+  logZeros(name, values);
   return ColumnDescription{.name = name,
                            .kind = ColumnKind::Number,
                            .filling = median(values.numbers),
@@ -240,9 +250,10 @@ Described wordsIn(const std::string& name, const Values& values, std::int64_t pr
         name, "nearly every row has another word" + unreadText(values, present - values.marks, problem)};
   if (!problem.empty()) logWarning("column {}: {}; they are read as words", csvField(name), problem);
   if (const auto time = timeAmong(values, present - values.marks); !time.empty())
-    logWarning("column {}: its times of the day, as {}, are read as words; write them with a date, or as "
-               "numbers of minutes",
-               csvField(name), quoteJson(time));
+    logWarning(
+        "column {}: its times of the day, as {}, are read as words; write them with a date, or as "
+        "numbers of minutes",
+        csvField(name), quoteJson(time));
   std::vector<std::pair<std::int64_t, std::string>> frequent;
   for (const auto& [word, count] : values.words)
     if (count >= kLeastRows || different == 2) frequent.emplace_back(-count, word);

@@ -71,6 +71,22 @@ void logOthers(const ColumnDescription& column, const Table& table, std::span<co
                   fmt::join(some, ", "), unknown.size() > kMostShown ? ", ..." : ""));
 }
 
+/// Warns of numbers without the unit that those of the training had, if none has it.
+void warnOfUnit(const ColumnDescription& column, const Table& table, std::span<const std::int64_t> rows) {
+  const auto& unit = column.text.before.empty() ? column.text.after : column.text.before;
+  const auto place = table.find(column.name);
+  if (unit.empty() || !place) return;
+  std::string_view first;
+  for (const auto row : rows) {
+    const auto cell = table.cell(row, *place);
+    if (cell.find(unit) != cell.npos) return;
+    if (first.empty() && numberIn(cell)) first = cell;
+  }
+  if (!first.empty())
+    logWarning("column {}: no row has the unit {} that the model learned with; {} is read as if it had it",
+               csvField(column.name), quoteJson(unit), quoteJson(first));
+}
+
 }  // namespace
 
 bool looksLike(std::string_view one, std::string_view other) {
@@ -85,8 +101,10 @@ bool isReadable(const ColumnDescription& column, std::string_view cell) {
 
 void logUnknownWords(const InputDescription& description, const Table& table) {
   const auto rows = allRows(table);
-  for (const auto& column : description.columns)
+  for (const auto& column : description.columns) {
     if (column.kind == ColumnKind::Words) logOthers(column, table, rows);
+    warnOfUnit(column, table, rows);
+  }
   logStrayValues(description, table, rows);
 }
 

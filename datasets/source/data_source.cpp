@@ -19,6 +19,11 @@ using detail::requireNotNegative;
 
 namespace {
 
+/// Whether a separator is the tab, as itself, as a shell passes it on, or by its name.
+bool isTab(std::string_view separator) {
+  return separator == "\t" || separator == "\\t" || separator == "tab";
+}
+
 void requireCounts(const DataSource& of) {
   requireBetween("data.batch", of.batch, 1, 65536);
   requireBetween("data.seed", of.seed, 0, kMostCounted);
@@ -87,7 +92,8 @@ void DataSource::validate() const {
   requireBetween("data.height", height, 0, 1 << 15);
   requireBetween("data.width", width, 0, 1 << 15);
   require((height == 0) == (width == 0), "data.height and data.width go together, and one is 0");
-  require(separator.size() == 1, "data.separator must be one character, got \"{}\"", separator);
+  require(separator.size() == 1 || isTab(separator),
+          "data.separator must be one character, or tab, got \"{}\"", separator);
   requireFiles(*this);
   requireClassWeights(*this);
   require(std::ranges::find(kDateOrders, dateOrder) != kDateOrders.end(),
@@ -96,7 +102,7 @@ void DataSource::validate() const {
 }
 
 TableFormat DataSource::tableFormat() const {
-  return {.header = header, .separator = separator.front()};
+  return {.header = header, .separator = isTab(separator) ? '\t' : separator.front()};
 }
 
 TableOptions DataSource::tableOptions() const {

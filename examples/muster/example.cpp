@@ -37,7 +37,8 @@ RunFile drawnDigits() {
 constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"data.label=", "--label "},
     {"data.regression=true", "--regression"},
-    {"data.header=false", "--no-header"}};
+    {"data.header=false", "--no-header"},
+    {"data.header=true reads it", "without --no-header it is read"}};
 
 std::string inOptions(std::string text) {
   return withOptions(std::move(text), kOptions);
@@ -93,7 +94,9 @@ int example(const Call& call) {
   if (call.file.empty() || pictures)
     line.refuse({"label", "separator", "no-header", "regression"}, "is for a table");
   if (!pictures) line.refuse({"grey"}, "is for a directory of images");
-  require(data.separator.size() == 1, "--separator must be one character, got \"{}\"", data.separator);
+  if (data.separator == "\\t" || data.separator == "tab") data.separator.assign(1, '\t');
+  require(data.separator.size() == 1, "--separator must be one character, or tab, got \"{}\"",
+          data.separator);
   data.header = !noHeader;
   if (!call.file.empty() && !pictures && !line.said("separator")) data.separator = separatorIn(call.file);
   if (pictures) data.type = "images";

@@ -121,6 +121,7 @@ namespace {
 /// A run that a file or a model has; errors do not tell which of the two causes, text or override, is to
 /// blame.
 RunFile readRun(std::string_view text, std::span<const std::string> overrides) {
+  require(text.find_first_not_of(" \t\r\n") != text.npos, "it is empty; a run file has data and a network");
   json::value value = parseJson(text);
   require(value.is_object(), "expected a JSON object, found {}", describeJson(value));
   if (auto* const result = value.get_object().if_contains("configuration");

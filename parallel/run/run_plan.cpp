@@ -77,8 +77,8 @@ std::string planText(PreparedRun& p) {
   const auto line = [](std::string text) { return text.empty() ? text : text + "\n"; };
   return fmt::format("{}{}{}{}\n{}\nplan: {}, {}\n{}{}{}", line(p.data.notice), dataLine(p, batches),
                      line(columnsLine(p.network->inputDescription())), line(classWeightsLine(p.data)),
-                     p.network->summary(), wrapper.plan(), plural(p.run.training.epochs, "epoch"), resumptionLine(p.resumed),
-                     remarkLines(p, batches), memoryLines(p));
+                     p.network->summary(), wrapper.plan(), plural(p.run.training.epochs, "epoch"),
+                     resumptionLine(p.resumed), remarkLines(p, batches), memoryLines(p));
 }
 
 }  // namespace muster

@@ -211,8 +211,7 @@ TEST_CASE("dates whose year is first are read beside others") {
 TEST_CASE("dates in another order than the one that is asked for are refused, not missing") {
   Names cells(19, "3/4/2023");
   cells.emplace_back("20/3/2023");
-  CHECK(test::thrown<FileError>(
-            [&] { described(column(cells), {.dateOrder = DateOrder::MonthDayYear}); }) ==
+  CHECK(test::thrown<FileError>([&] { described(column(cells), {.dateOrder = DateOrder::MonthDayYear}); }) ==
         "f.csv: column x has dates in several orders: \"20/3/2023\" is none with the order monthDayYear "
         "(data.dateOrder); write all in one order");
 }
@@ -448,6 +447,36 @@ TEST_CASE("classes that differ in capitals or blanks alone are warned of") {
   described(table("x,y\n1.5,A\n2.5,A-\n4.5,A\n"));
   described(table("x,y\n1.5,1\n2.5,-1\n4.5,1\n"));
   CHECK(log.all().empty());
+}
+
+TEST_CASE("a class with one row among many is warned of") {
+  std::string text = "x,y\n";
+  for (int i = 0; i < 30; ++i)
+    text += fmt::format("{}.5,{}\n", i % 7, i == 4 ? "maybe" : i % 2 ? "yes" : "no");
+  test::LogLines log;
+  described(table(text));
+  CHECK(log.all() == Names{"warning: column y: class \"maybe\" has one row, in line 6, which cannot be both "
+                           "learned from and tested"});
+}
+
+TEST_CASE("a first row of words that are nowhere else is warned of in a table without a header") {
+  test::LogLines log;
+  described(parseTable("size,kind\n1.5,a\n2.5,b\n1.5,a\n2.5,b\n3,a\n3,b\n4,a\n4,b\n5,b\n", {.header = false},
+                       "f.csv"));
+  CHECK(log.all().at(0) ==
+        "warning: f.csv: line 1 looks like the names of the columns, with \"size\" in the "
+        "first; data.header=true reads it as names");
+  log.forget();
+  described(parseTable("low,a\nlow,b\nhigh,a\nhigh,b\n", {.header = false}, "f.csv"));
+  CHECK(log.all().empty());
+}
+
+TEST_CASE("whole numbers with a zero at the front are numbers, and a line says so") {
+  test::LogLines log;
+  CHECK(columnOf({"01008", "2001", "01008", "2001"}).kind == ColumnKind::Number);
+  CHECK(log.all() ==
+        Names{"column x: \"01008\" is read as the number 1008; if it is a code, letters before it make "
+              "it a word"});
 }
 
 TEST_CASE("a regression needs different numbers") {

@@ -122,7 +122,7 @@ void visitSource(Visitor& v, DataSource& d) {
     v.field("header", d.header, "the first line has the names of the columns");
     v.describe("column to predict, by its name or its number from 1; empty: the last one");
     columnName(v, "label", d.label);
-    v.field("separator", d.separator, "one character");
+    v.field("separator", d.separator, "one character, or tab");
     v.field("regression", d.regression, "the label is a number to predict, not a class");
     v.describe("columns to learn from; empty: all but the label");
     texts(v, "columns", d.columns);

@@ -50,8 +50,7 @@ void requireSameColumns(InputDescription described, InputDescription known, cons
   for (auto& column : described.columns) {
     const auto same = std::ranges::find(known.columns, column.name, &ColumnDescription::name);
     if (same == known.columns.end()) continue;
-    const bool alike =
-        same->kind == column.kind && same->text == column.text && same->words == column.words;
+    const bool alike = same->kind == column.kind && same->text == column.text && same->words == column.words;
     // What is numbers or dates by the rules of today is words to a model that learned it so.
     if (alike || (column.kind != ColumnKind::Words && hasKnownWord(table, *same, rows))) column = *same;
   }

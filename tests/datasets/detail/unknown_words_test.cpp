@@ -35,3 +35,14 @@ TEST_CASE("words without a feature are logged, with the known ones that look lik
       "warning: column size: 2 rows have words where it has numbers, as if the number were missing: \"x\" in "
       "line 3, \"y\" in line 5");
 }
+
+TEST_CASE("rows without the unit that the model learned with are warned of, if none has it") {
+  const InputDescription description{.columns = {{.name = "area", .text = {.after = "m2"}}}};
+  const test::LogLines log;
+  logUnknownWords(description, parseTable("area,x\n26,1\n27 m2,1\n", {}, "table.csv"));
+  CHECK(log.all().empty());
+  logUnknownWords(description, parseTable("area,x\n?,1\n26,1\n27,1\n", {}, "table.csv"));
+  CHECK(log.all() ==
+        std::vector<std::string>{"warning: column area: no row has the unit \"m2\" that the model "
+                                 "learned with; \"26\" is read as if it had it"});
+}

@@ -175,11 +175,15 @@ TEST_CASE("an unknown field is refused, and the error names the nearest known on
 
 TEST_CASE("values out of range are refused, and the error names their path") {
   const auto run = asJson(whole("csv"));
+  CHECK(test::thrown<InvalidArgument>([] { RunFile::parse(" \n"); }) ==
+        "it is empty; a run file has data and a network");
+  for (const auto* const tab : {"\t", "\\t", "tab"})
+    CHECK(DataSource{.separator = tab}.tableFormat().separator == '\t');
   const std::pair<const char*, const char*> cases[] = {
       {"format=muster-run/2", "format: this program reads \"muster-run/1\", found \"muster-run/2\""},
       {"data.type=mnits", "data.type: there is no \"mnits\"; the nearest is mnist, of mnist, "},
       {"data.batch=0", "data.batch must be between 1 and 65536, got 0"},
-      {"data.separator=ab", "data.separator must be one character, got \"ab\""},
+      {"data.separator=ab", "data.separator must be one character, or tab, got \"ab\""},
       {"data.train=\"\"", "data.train: is missing, and data of type csv need it"},
       {"data.classWeights=[1]", "data.classWeights: at least two classes have weights, got 1"},
       {"data.classWeights=[1,-1]", "data.classWeights[1] must be finite and not negative, got -1"},
