@@ -108,10 +108,13 @@ std::string guessRemark(const AnyEvaluation& evaluation, std::span<const float> 
 
 std::string intervalText(const AnyEvaluation& evaluation, bool choseEpoch) {
   constexpr std::int64_t kMany = 1000;
-  if (evaluation.task() != Task::Classification || evaluation.examples() >= kMany) return {};
+  const std::string_view chose =
+      choseEpoch ? "they chose the best epoch, too, so new examples may do worse" : "";
+  if (evaluation.examples() == 0 || evaluation.examples() >= kMany) return {};
+  if (evaluation.task() != Task::Classification) return choseEpoch ? fmt::format(" ({})", chose) : "";
   const auto [low, high] = shareInterval(evaluation.accuracy(), static_cast<double>(evaluation.examples()));
-  return fmt::format(" (95 % interval of the accuracy: {:.2f} to {:.2f}{})", low, high,
-                     choseEpoch ? "; they chose the best epoch, too, so new examples may do worse" : "");
+  return fmt::format(" (95 % interval of the accuracy: {:.2f} to {:.2f}{}{})", low, high,
+                     choseEpoch ? "; " : "", chose);
 }
 
 std::array<double, 2> shareInterval(double share, double examples) {

@@ -20,8 +20,8 @@ namespace muster {
 /// @param classWeights  [class] of the training; empty: 1 for each.
 std::string guessRemark(const AnyEvaluation& evaluation, std::span<const float> classWeights = {});
 
-/// What few examples, below 1000, say of a classification's accuracy, to follow their number: its 95 %
-/// interval.
+/// What few examples, below 1000, say of a score, to follow their number: the 95 % interval of a
+/// classification's accuracy, and that they chose the epoch.
 /// @param choseEpoch  whether early stopping looked at them, too.
 std::string intervalText(const AnyEvaluation& evaluation, bool choseEpoch);
 

@@ -29,6 +29,13 @@ struct Safetensors {  /// A tensor of the file.
   std::map<std::string_view, const Tensor*> byName() const;
 };
 
+/// Whether a file that begins so may be a safetensors file: the length of its header, below 4 GiB, in eight
+/// bytes, and the header, a JSON object.
+inline bool isSafetensors(std::string_view beginning) {
+  constexpr std::string_view kEnd{"\0\0\0\0{", 5};
+  return beginning.substr(0, 9).ends_with(kEnd);
+}
+
 /// What readSafetensors does with tensors whose element type it cannot read.
 enum class OtherTypes {
   Refuse,

@@ -51,8 +51,9 @@ EarlyStopping::EarlyStopping(EarlyStoppingOptions options)
   require(std::isfinite(o.minImprovement) && o.minImprovement >= 0,
           "early stopping: minImprovement must be finite and not negative, got {}", o.minImprovement);
   require(o.maxTime.count() >= 0, "early stopping: maxTime cannot be negative, got {} ns", o.maxTime.count());
-  require(o.patience > 0 || o.maxTime.count() > 0,
-          "early stopping: patience and maxTime are both 0, so it would only stop at a NaN");
+  require(o.patience > 0 || o.maxTime.count() > 0 || o.restoreBest || !o.bestFile.empty(),
+          "early stopping: patience and maxTime are both 0, and neither restoreBest nor bestFile keeps the "
+          "best state, so it would only stop at a NaN");
   require(!o.notes.contains(std::string(detail::kBestValueNote)), "early stopping: the note {} is reserved",
           detail::kBestValueNote);
 }

@@ -86,7 +86,8 @@ class EarlyStopping final : public NodeListener {
   };
 
   /// @throws InvalidArgument as Monitored::validate; for everyEpochs < 1, a negative patience or maxTime,
-  ///         both of them 0, or a minImprovement that is negative or not finite.
+  ///         both of them 0 without restoreBest or bestFile, or a minImprovement that is negative or not
+  ///         finite.
   explicit EarlyStopping(EarlyStoppingOptions options);
 
   std::string describe() const override;

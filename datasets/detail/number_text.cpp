@@ -89,6 +89,14 @@ std::vector<Unit> unitsOf(const Words& words) {
   return units;
 }
 
+/// A cell with this unit whose number is not 0, if there is one.
+std::string_view exampleOf(const Unit& unit, const Words& words) {
+  const auto found = std::ranges::find_if(words, [&](const auto& word) {
+    return unitsIn(word.first) == unit.text && numberIn(word.first, unit.text).value_or(0) != 0;
+  });
+  return found == words.end() ? unit.example : std::string_view(found->first);
+}
+
 /// The cells with commas of a column.
 struct Commas {
   std::string_view example;        // "": none has any
@@ -193,7 +201,7 @@ std::optional<NumberText> numberTextOf(const Table& table, std::size_t column, c
                                 "write {} or {}",
                                 name, quoteJson(withComma), decimal, whole));
   }
-  const auto example = withComma.empty() ? units.front().example : withComma;
+  const auto example = withComma.empty() ? exampleOf(units.front(), words) : withComma;
   if (const auto number = numberIn(example, text))
     logInfo("column {}: {} is read as the number {}", name, quoteJson(example), *number);
   return text;

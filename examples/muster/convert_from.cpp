@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json/object.hpp>
 #include <charconv>
 #include <span>
@@ -9,12 +10,14 @@
 #include <utility>
 
 #include "examples/muster/deeplearning4j.h"
+#include "examples/muster/paths.h"
 #include "examples/muster/run_options.h"
 #include "muster/core/base/comma_list.h"
 #include "muster/core/base/error.h"
 #include "muster/core/io/json_value.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/network_json.h"
+#include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/models/resnet18.h"
 #include "muster/datasets/file_bytes.h"
 #include "muster/parallel/run/detail/override_error.h"
@@ -43,7 +46,7 @@ Shape shapeOf(const std::string& text) {
 
 /// The network of a file: a model, a run file, a result, or a configuration.
 std::unique_ptr<Network> networkOf(const std::string& path, const std::vector<std::string>& sets) {
-  if (path.ends_with(".safetensors")) {
+  if (isModelFile(path)) {
     require(sets.empty(), "--set works on run files only, and {} is a model file", path);
     return Network::load(path);
   }
@@ -66,6 +69,15 @@ std::unique_ptr<Network> networkOf(const std::string& path, const std::vector<st
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("--network {}: {}", path, error.what()));
   }
+}
+
+/// The field of the first input whose shape is open.
+std::string openShapeOf(const Network& network) {
+  const auto* const graph = dynamic_cast<const ComputationGraph*>(&network);
+  if (graph == nullptr) return "network.inputShape";
+  const auto& inputs = graph->configuration().inputs;
+  const auto open = std::ranges::find_if(inputs, [](const GraphInput& in) { return in.shape.empty(); });
+  return fmt::format("network.inputs[{}].shape", open - inputs.begin());
 }
 
 }  // namespace
@@ -103,8 +115,8 @@ std::unique_ptr<Network> fromWeights(const std::string& file, const ConvertOptio
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(
         fmt::format("--network {}: {}; a run file takes the shape from its data, here --set "
-                    "network.inputShape=[1,28,28] says it",
-                    options.network, error.what()));
+                    "{}=[1,28,28] says it, or 31 for 31 numbers; a model file as --network has it, too",
+                    options.network, error.what(), openShapeOf(*network)));
   }
   loadWeights(*network, file, weightOptions(options));
   return network;

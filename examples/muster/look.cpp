@@ -78,7 +78,7 @@ int summary(const Call& call) {
           "{}: a zip file, such as a model of Deeplearning4j: muster convert {} --out model.safetensors "
           "makes a model of it",
           file, file);
-  if (file.ends_with(".safetensors")) {
+  if (isModelFile(file)) {
     line.refuse({"set"}, "works on run files only, and this is a model file");
     network = Network::load(file);
   } else {

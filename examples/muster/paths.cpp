@@ -16,6 +16,7 @@
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/output_path.h"
 #include "muster/core/io/picture.h"
+#include "muster/core/io/safetensors.h"
 #include "muster/parallel/run/run_file.h"
 
 namespace program {
@@ -84,8 +85,8 @@ bool has(Content content, std::string_view beginning) {
   switch (content) {
     case Content::Any:
       return true;
-    case Content::Model:  // a safetensors file: the length of the header, and the header, a JSON object
-      return beginning.size() > 8 && beginning[8] == '{';
+    case Content::Model:
+      return muster::isSafetensors(beginning);
     case Content::Results:
       return isResults(beginning);
     case Content::Network:
@@ -125,6 +126,10 @@ std::string_view nounOf(Content content) {
 }
 
 }  // namespace
+
+bool isModelFile(const std::string& path) {
+  return path.ends_with(".safetensors") || muster::isSafetensors(beginningOf(path));
+}
 
 void Paths::reads(std::string option, const std::filesystem::path& file, std::string replacedBy) {
   if (!file.empty())

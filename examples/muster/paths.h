@@ -9,6 +9,9 @@ namespace program {
 /// What is written under a name of the user's choice.
 enum class Content { Any, Model, Results, Network, Predictions, Page, Onnx, Deeplearning4j };
 
+/// Whether a command takes the file for a model, whatever its ending is, if it is there.
+bool isModelFile(const std::string& path);
+
 /// The files that a program reads and writes, with the options that name them. Before the training, `check`
 /// finds files that would replace each other or cannot be written. Empty paths are ignored.
 class Paths {

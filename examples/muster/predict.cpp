@@ -163,7 +163,12 @@ Predicted byModel(const Call& call, const Options& options) {
     return {predictionsCsv(predictions), predictions.unreadable.size()};
   }
   auto model = TableModel::load(call.file);
-  return {predictionsCsv(model, readTable(data, model.description().format), options.keep)};
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"set header to false (data.header=false)",
+       "write them above the rows: this model finds its columns by their names"}};
+  const auto table = sayErrors([&](std::string text) { return withOptions(std::move(text), kNames); },
+                               [&] { return readTable(data, model.description().format); });
+  return {predictionsCsv(model, table, options.keep)};
 }
 
 }  // namespace
@@ -187,7 +192,7 @@ int predict(const Call& call) {
   line.add("out", options.out, "FILE", "the file to write; -: standard output, the default");
   if (!readOptions(line, call)) return 0;
   Predicted predicted;
-  if (call.file.ends_with(".safetensors")) {
+  if (isModelFile(call.file)) {
     line.refuse({"set", "model", "on"}, "is for a run file, and this is a model file");
     predicted = byModel(call, options);
   } else {

@@ -113,6 +113,18 @@ bool trainAll(RunSession& session) {
   return first;
 }
 
+/// A warning if the training had stopped in the file that it resumes, so nothing was trained; else "".
+std::string stoppedBefore(const RunSession& session) {
+  const auto* const stopping = session.earlyStopping();
+  if (stopping == nullptr || stopping->reason().empty() || session.epochsFinished() > session.epochsBefore())
+    return {};
+  return fmt::format(
+      "nothing was trained: early stopping had ended the training of {}, as {}; a larger "
+      "listeners.earlyStopping.{}=N continues it",
+      session.prepared().resumed.file.string(), stopping->reason(),
+      stopping->stopped() == StopReason::Time ? "maxMinutes" : "patience");
+}
+
 /// Prints the results and writes the files asked for.
 void conclude(RunSession& session, const RunScores& scores, const Options& options, double seconds) {
   const RunFile& run = session.run();
@@ -120,6 +132,7 @@ void conclude(RunSession& session, const RunScores& scores, const Options& optio
     fmt::print("{}: {} on {}{}\n", part, on.line(), plural(on.examples(), "example"),
                intervalText(on, choseEpoch));
   };
+  if (const auto warning = stoppedBefore(session); !warning.empty()) logWarning("{}", asOptions(warning));
   if (scores.validation) {
     print("validation", *scores.validation,
           session.earlyStopping() != nullptr && run.listeners.earlyStopping->restoreBest);

@@ -56,7 +56,7 @@ void describeTrained(CommandLine& line, TrainedOptions& options) {
 
 Trained::Trained(const Call& call, const TrainedOptions& options)
     : run(readRun(fileOf(call, "a run file such as run.json"), options.sets)) {
-  require(call.others.empty() || call.others.front().ends_with(".safetensors"),
+  require(call.others.empty() || isModelFile(call.others.front()),
           "unexpected argument {}: after a run file may come a model file, as in {} {} model.safetensors; "
           "new rows "
           "are predicted by a model file alone, as in muster predict model.safetensors new.csv",
@@ -78,15 +78,16 @@ Trained::Trained(const Call& call, const TrainedOptions& options)
   paths.check();
   detail::chooseData(run, model);
   const auto advice = detail::testAdvice(run.data, options.on);
-  const bool asTrained = detail::chooseSplit(run, model, options.on, options.sets);
+  const auto split = detail::chooseSplit(run, model, options.on, options.sets);
   run.data.shuffle = run.data.dropLast = false;  // all of them, in the order of their file
   const auto known = readInputDescription(model);
   auto tested = options.on == "test" ? loadTestData(run.data, known) : std::nullopt;
   data = tested ? std::move(*tested) : allData(run.data, known);
+  if (!split.remark.empty()) logInfo("{}", split.remark);
   if (!data.notice.empty()) logWarning("{}", data.notice);
   if (options.on == "test" && !detail::drawsTests(run.data)) {
     if (const auto remark = remarkOn(model, run.data, data, known); !remark.empty()) logWarning("{}", remark);
-  } else if (asTrained && (options.on != "test" || data.test)) {  // else `on` refuses it
+  } else if (split.asTrained && (options.on != "test" || data.test)) {  // else `on` refuses it
     detail::requireSameTrainingData(model, run.data, data, options.on, advice);
   }
   if (const auto remark = detail::earlierRemark(model, run.data, data, options.on); !remark.empty())

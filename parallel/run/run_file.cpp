@@ -5,6 +5,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/io/json_value.h"
+#include "muster/core/io/safetensors.h"
 #include "muster/datasets/file_bytes.h"
 #include "muster/parallel/run/detail/override_error.h"
 #include "muster/parallel/run/detail/run_checks.h"
@@ -213,7 +214,7 @@ RunFile RunFile::read(const std::filesystem::path& file, std::span<const std::st
   const auto path = file.string();
   const auto bytes = readFile(file);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  require(!path.ends_with(".safetensors"),
+  require(!path.ends_with(".safetensors") && !isSafetensors(text),
           "{}: is a model file; give the run file, whose training.model names the model", path);
   require(!path.ends_with(".csv"), "{}: is a data file, not a run file; muster example {} prints one for it",
           path, path);

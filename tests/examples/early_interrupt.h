@@ -31,7 +31,7 @@ inline void checkInterruptBeforeFirstStep(
   int workers = 8;
   milliseconds delay{0};
   for (int trial = 0; trial < kTrials; ++trial) {
-    const std::string earlier = "\x02.......{}";  // as a model begins
+    const std::string earlier("\x02\0\0\0\0\0\0\0{}", 10);  // as a model begins
     writeFile(sandbox.directory / file, earlier);
     Program running(executable, sandbox.launch(argumentsFor(std::to_string(workers))));
     REQUIRE(running.awaitText("plan: "));

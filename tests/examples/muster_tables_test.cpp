@@ -14,6 +14,7 @@ namespace muster {
 namespace {
 
 using test::contains;
+using Texts = std::vector<std::string>;
 
 class Tables : public test::Sandbox {
  public:
@@ -142,6 +143,10 @@ TEST_CASE("a table with words, gaps and dates is predicted by the model file alo
   muster.write("other.csv", "found,size\n2012-03-01,1\n");
   CHECK(contains(problem({"predict", "rows.safetensors", "other.csv"}),
                  "other.csv: lacks the column colour, from which the model learned; it has found, size"));
+  muster.write("bare.csv", "2012,1,red\n2012,1,red\n");
+  CHECK(
+      contains(problem({"predict", "rows.safetensors", "bare.csv"}),
+               "if it has no names, write them above the rows: this model finds its columns by their names"));
   CHECK(contains(problem({"predict", "rows.safetensors", "one.PNG"}),
                  "rows.safetensors is a model of a table, and one.PNG is a picture"));
   std::filesystem::create_directory(muster.directory / "folder");
@@ -153,6 +158,35 @@ TEST_CASE("a table with words, gaps and dates is predicted by the model file alo
   CHECK(contains(problem({"predict", "rows.safetensors", "new.csv", "--set", "a=b"}), "is for a run file"));
   CHECK(contains(problem({"predict", "rows.safetensors", "new.csv", "--keep", "nmae"}),
                  "the nearest of its 4 is name"));
+}
+
+TEST_CASE("a model file is known by its content, and a network without shapes takes them from it") {
+  const Tables muster;
+  muster.write("rows.csv", animals());
+  test::succeeded(muster.trained({"rows.csv", "--label", "kind"}, {"--epochs", "1"}));
+  muster.write("k2.st", muster.read("rows.safetensors"));
+  for (const auto& arguments : {Texts{"summary", "k2.st"},
+                                {"evaluate", "run.json", "k2.st", "--on", "validation"},
+                                {"predict", "k2.st", "rows.csv"}}) {
+    auto named = arguments;
+    std::ranges::replace(named, "k2.st", "rows.safetensors");
+    CHECK(test::succeeded(muster.run(arguments)).out == test::succeeded(muster.run(named)).out);
+  }
+  CHECK(contains(muster.run({"train", "k2.st"}).err, "k2.st: is a model file; give the run file"));
+  muster.write("notes.st", R"({"data":{"type":"csv"}})");  // a brace where that of a model file would be
+  CHECK(contains(muster.run({"predict", "notes.st", "rows.csv"}).err, "notes.st: format: is missing"));
+
+  test::succeeded(muster.run({"convert", "rows.safetensors", "--to", "weights", "--out", "w.safetensors"}));
+  const Texts back{"convert", "w.safetensors", "--out", "m.safetensors", "--network"};
+  const auto with = [&](const Texts& more) {
+    auto arguments = back;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return muster.run(arguments);
+  };
+  CHECK(
+      contains(with({"run.json"}).err, "here --set network.inputs[0].shape=[1,28,28] says it, or 31 for 31"));
+  test::succeeded(with({"run.json", "--set", "network.inputs[0].shape=16"}));
+  test::succeeded(with({"k2.st"}));
 }
 
 TEST_CASE("a table is tested without the one that it was trained with, and all scores can be read as JSON") {
@@ -203,6 +237,25 @@ TEST_CASE("a training that predicts held-out rows no better than a guess says so
   CHECK_MESSAGE(contains(numbers.err, "predicted no better than by the mean of number (R2 -"), numbers.err);
   muster.write("rows.csv", animals());
   CHECK(!contains(muster.trained({"rows.csv", "--label", "kind"}).err, "held-out"));
+}
+
+TEST_CASE("a model of other columns is refused before a remark on what it held out") {
+  const Tables muster;
+  muster.write("rows.csv", animals());
+  test::succeeded(muster.trained({"rows.csv", "--label", "kind"}, {"--epochs", "1"}));
+  test::succeeded(muster.run({"train", "run.json", "--epochs", "1", "--set", "training.model=m.safetensors",
+                              "--set", "data.validationExamples=9", "--set", "training.pinThreads=false"}));
+  const Texts evaluate{"evaluate", "run.json", "m.safetensors", "--on", "validation"};
+  const std::string remark = "m.safetensors: was trained with data.validationExamples 9 (now 22)";
+  CHECK(contains(test::succeeded(muster.run(evaluate)).err, remark));
+  auto text = animals();
+  text.replace(text.find("kind"), 4, "sort");
+  muster.write("rows.csv", text);
+  auto renamed = evaluate;
+  renamed.insert(renamed.end(), {"--set", "data.label=sort"});
+  const auto refused = test::errorOf(muster.run(renamed));
+  CHECK_MESSAGE(contains(refused, "the column of the classes is sort in rows.csv, and kind in "), refused);
+  CHECK_MESSAGE(!contains(refused, remark), refused);
 }
 
 TEST_CASE("a rare class with a weight is not judged by the commonest class") {

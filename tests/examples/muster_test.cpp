@@ -214,7 +214,7 @@ TEST_CASE("a training that diverges names its learning rate") {
   for (int i = 0; i < 40; ++i) rows += fmt::format("{},{},{}\n", i % 5 - 2, i % 3 - 1, i % 7 - 3);
   muster.write("rows.csv", rows);
   muster.write("rows.json", csvRun(1, true));
-  const std::string good = "\x02.......{}";  // as a model begins
+  const std::string good("\x02\0\0\0\0\0\0\0{}", 10);  // as a model begins
   muster.write("model.safetensors", good);
   CHECK(contains(test::errorOf(muster.run({"train", "rows.json", "--set", "training.epochs=2", "--set",
                                            R"(network.updater.learningRate={"type": "fixed", "value": 1})"}),
@@ -264,6 +264,31 @@ TEST_CASE("a run file sets early stopping, validation data, class weights and th
   CHECK(muster.bitsOf("best.safetensors") == muster.bitsOf("model.safetensors"));
   CHECK(muster.bitsOf("c/checkpoint-best.safetensors") == muster.bitsOf("best.safetensors"));
   CHECK(result.at("configuration").at("network").at("accumulate") == 2);
+}
+
+TEST_CASE("a resumption of what early stopping has ended says so, and what continues it") {
+  const Muster muster;
+  const auto train = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"--set",  "data.validationExamples=100",
+                                       "--set",  "listeners.earlyStopping.minImprovement=0.99",
+                                       "--set",  "listeners.earlyStopping.restoreBest=false",
+                                       "--set",  "listeners.checkpoints.directory=c",
+                                       "--quiet"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return test::succeeded(muster.small("train", arguments)).err;
+  };
+  const std::vector<std::string> patient{"--set", "training.epochs=4", "--set",
+                                         "listeners.earlyStopping.patience=1"};
+  const std::string warning = "nothing was trained: early stopping had ended the training of ";
+  CHECK(!contains(train(patient), warning));
+  auto resumed = patient;
+  resumed.insert(resumed.end(), {"--resume", "c"});
+  const auto text = train(resumed);
+  CHECK_MESSAGE(contains(text, warning), text);
+  CHECK_MESSAGE(contains(text, "; a larger --set listeners.earlyStopping.patience=N continues it"), text);
+  CHECK(!contains(
+      train({"--set", "training.epochs=4", "--set", "listeners.earlyStopping.patience=9", "--resume", "c"}),
+      warning));
 }
 
 TEST_CASE("plan and train note a period that is longer than an epoch") {

@@ -205,7 +205,7 @@ TEST_CASE("a device that is not available is refused before the data are read") 
 
 TEST_CASE("a full disk ends a training with a message, and leaves existing files") {
   const Convnet convnet;
-  const std::string before = "\x02.......{}";  // as a model begins
+  const std::string before("\x02\0\0\0\0\0\0\0{}", 10);  // as a model begins
   test::writeFile(convnet.directory / "model.safetensors", before);
   auto launch = convnet.launch(Convnet::small({"--epochs", "1", "--quiet", "--model", "model.safetensors"}));
   launch.fileSizeLimit = 64 * 1024;  // the model takes 3.4 MB

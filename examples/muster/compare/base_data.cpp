@@ -6,6 +6,7 @@
 #include <array>
 #include <span>
 
+#include "muster/core/base/log.h"
 #include "muster/core/base/number_text.h"
 #include "muster/datasets/source/detail/example_hashes.h"
 #include "muster/parallel/run/detail/preparation.h"
@@ -39,6 +40,23 @@ muster::LoadedData loadData(const BaseRun& base) {
                           muster::detail::knownBy(run, {}));
 }
 
+muster::LoadedData loadAgain(const std::function<muster::LoadedData()>& load) {
+  struct OnlyErrors {
+    OnlyErrors() {
+      muster::setLogSink([sink = before](muster::LogLevel level, std::string_view text) {
+        if (level < muster::LogLevel::Error) return;
+        if (sink)
+          sink(level, text);
+        else
+          muster::printLogLine(level, text);
+      });
+    }
+    ~OnlyErrors() { muster::setLogSink(before); }
+    muster::LogSink before = muster::setLogSink({});
+  } onlyErrors;
+  return load();
+}
+
 std::string holdOut(BaseRun& base, const muster::ComparisonGrid& grid, muster::LoadedData& data) {
   const auto run = base.run();
   const bool test = !data.test, validation = !data.validation && needsValidation(run, grid);
@@ -47,7 +65,7 @@ std::string holdOut(BaseRun& base, const muster::ComparisonGrid& grid, muster::L
   if (test) base.set(fmt::format("data.testExamples={}", part));
   if (validation) base.set(fmt::format("data.validationExamples={}", part));
   if (!test && !validation) return "";
-  data = loadData(base);
+  data = loadAgain([&] { return loadData(base); });
   const auto drawn = counted(part, muster::detail::nounOf(run.data));
   return fmt::format("The run file has no {}, so {} of {} {} held out {} (data.{}).",
                      test && validation ? "test and no validation data"

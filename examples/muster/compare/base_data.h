@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,6 +19,9 @@ std::int64_t examplesIn(const std::unique_ptr<muster::DataSetIterator>& data);
 
 /// All examples in the set's own order, in the host's memory.
 muster::LoadedData loadData(const BaseRun& base);
+
+/// What `load` makes of data that were read before: remarks and warnings of the log are not repeated.
+muster::LoadedData loadAgain(const std::function<muster::LoadedData()>& load);
 
 /// Holds out a test set, and one to validate with, if the run file has none and they are needed.
 /// @return a sentence that says so; "" if nothing was held out.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "examples/muster/compare/base_data.h"
 #include "examples/muster/pages.h"
 #include "muster/core/base/error.h"
 #include "muster/core/comparison/run_recorder.h"
@@ -63,8 +64,10 @@ std::optional<RunRecord> trainCell(const Cell& cell, const std::function<void(st
   muster::RunFile run = cell.run;
   run.listeners = listenersOf(cell);
   const auto devices = muster::detail::devicesOf(run.training);
-  auto data = muster::loadData(run.data, run.training.placement, devices.devices,
-                               static_cast<int>(run.training.workers), muster::detail::knownBy(run, {}));
+  auto data = loadAgain([&] {
+    return muster::loadData(run.data, run.training.placement, devices.devices,
+                            static_cast<int>(run.training.workers), muster::detail::knownBy(run, {}));
+  });
   const auto network = muster::detail::makeNetwork(run, data);
   DataSetIterator& tested = cell.tuning ? *data.validation : *data.test;
   const auto recorder = std::make_shared<RunRecorder>(

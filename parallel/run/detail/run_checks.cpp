@@ -66,8 +66,9 @@ void checkEarlyStopping(const RunEarlyStopping& e) {
   requireBetween("listeners.earlyStopping.patience", e.patience, 0, kMost);
   requireNotNegative("listeners.earlyStopping.minImprovement", e.minImprovement);
   requireMinutes("listeners.earlyStopping.maxMinutes", e.maxMinutes);
-  require(e.patience > 0 || e.maxMinutes > 0,
-          "listeners.earlyStopping.patience and maxMinutes are both 0, so it would never stop");
+  require(e.patience > 0 || e.maxMinutes > 0 || e.restoreBest || !e.bestFile.empty(),
+          "listeners.earlyStopping.patience and maxMinutes are both 0, and neither restoreBest nor bestFile "
+          "keeps the best state, so it would do nothing");
 }
 
 void checkPlateau(const RunPlateau& p) {

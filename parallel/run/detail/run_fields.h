@@ -92,7 +92,7 @@ void visitListeners(Visitor& v, RunListeners& l) {
   optionalGroup(v, "earlyStopping", l.earlyStopping, [](Visitor& in, RunEarlyStopping& e) {
     visitMonitor(in, e.monitored);
     in.field("everyEpochs", e.everyEpochs, "epochs from one look to the next");
-    in.field("patience", e.patience, "looks without an improvement, after which it stops; 0: never");
+    in.field("patience", e.patience, "epochs without an improvement, after which it stops; 0: never");
     in.field("minImprovement", e.minImprovement,
              "smaller improvements do not count; of an accuracy 0.01 is one point");
     in.field("maxMinutes", e.maxMinutes, "stops after so many minutes; 0: never");

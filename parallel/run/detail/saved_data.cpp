@@ -218,13 +218,13 @@ std::string testAdvice(const DataSource& d, std::string_view part) {
                      ownTestFields(d), without);
 }
 
-bool chooseSplit(RunFile& run, const std::filesystem::path& model, std::string_view part,
-                 std::span<const std::string> overrides) {
+ChosenSplit chooseSplit(RunFile& run, const std::filesystem::path& model, std::string_view part,
+                        std::span<const std::string> overrides) {
   const auto saved = runIn(model);
-  if (!saved || saved->data.type != run.data.type) return true;
+  if (!saved || saved->data.type != run.data.type) return {};
   DataSource& now = run.data;
   const DataSource& was = saved->data;
-  if (part == "test" && (!drawsTests(now) || now.testExamples + was.testExamples == 0)) return true;
+  if (part == "test" && (!drawsTests(now) || now.testExamples + was.testExamples == 0)) return {};
   requireHeldOut(model, now, was, part, testAdvice(now, part));
   if (isOfOwnFiles(now) && was.testExamples > 0)  // they are not validated or trained with
     now.test = now.testImages = now.testLabels = "";
@@ -242,10 +242,10 @@ bool chooseSplit(RunFile& run, const std::filesystem::path& model, std::string_v
                                        "would now be held out; leave that out, and they are held out as they "
                                        "were",
                                        fmt::join(split.refused, ", ")));
-  if (!split.replaced.empty())
-    logInfo("{}: was trained with {}: what was held out then is held out now", model.string(),
-            fmt::join(split.replaced, ", "));
-  return !fewer;
+  if (split.replaced.empty()) return {.asTrained = !fewer};
+  return {.asTrained = !fewer,
+          .remark = fmt::format("{}: was trained with {}: what was held out then is held out now",
+                                model.string(), fmt::join(split.replaced, ", "))};
 }
 
 void requireSameTrainingData(const std::filesystem::path& model, const DataSource& source,

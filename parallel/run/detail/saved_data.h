@@ -32,18 +32,24 @@ void chooseData(RunFile& run, const std::filesystem::path& model);
 /// "data.test=FILE tests with ...". @param part  as for chooseSplit.
 std::string testAdvice(const DataSource& source, std::string_view part);
 
+/// What chooseSplit has found.
+struct ChosenSplit {
+  /// Whether the training data are to be those of the model's run: not if an override asks for other numbers
+  /// of examples that it was trained with.
+  bool asTrained = true;
+  std::string remark = {};  ///< which fields of this run said otherwise; "": none
+};
+
 /// Takes from the run that a model was trained by how its examples were divided: their numbers, and the seed
 /// that draws them. Otherwise examples that it was trained with would be held out. Examples that were drawn
-/// to test it are held out also if this run has a test set of its own. Logs which fields of this run say
-/// otherwise. Does nothing for a model that `muster train` did not save.
+/// to test it are held out also if this run has a test set of its own. Does nothing for a model that
+/// `muster train` did not save.
 /// @param part  what is wanted of the data: train, validation, or test, if it is held out.
 /// @param overrides  of `run`, as for RunFile::parse.
-/// @return whether the training data are to be those of the model's run: not if an override asks for other
-///         numbers of examples that it was trained with.
 /// @throws FileError naming fields for which an override says otherwise, with both values, if `part` depends
 ///         on them; if `part` is held out now and was not for the training.
-bool chooseSplit(RunFile& run, const std::filesystem::path& model, std::string_view part,
-                 std::span<const std::string> overrides = {});
+ChosenSplit chooseSplit(RunFile& run, const std::filesystem::path& model, std::string_view part,
+                        std::span<const std::string> overrides = {});
 
 /// Checks that the training data are those that a model was trained with, if its file says what they held.
 /// @param part  what is wanted of them: of another file with other examples `train` is a warning alone.

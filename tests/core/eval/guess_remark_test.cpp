@@ -106,4 +106,8 @@ TEST_CASE("few examples have their interval beside them") {
         "do worse)");
   CHECK(intervalText(counted(4, 0, 1), false) == " (95 % interval of the accuracy: 0.57 to 1.00)");
   CHECK(intervalText(AnyEvaluation(Task::Labels, 2), true).empty());
+  const Tensor numbers = Tensor::of({1, 2, 3}, {3, 1});
+  CHECK(intervalText(regressed(numbers, numbers), true) ==
+        " (they chose the best epoch, too, so new examples may do worse)");
+  CHECK(intervalText(regressed(numbers, numbers), false).empty());
 }

@@ -400,10 +400,12 @@ TEST_CASE("invalid options of early stopping are refused by name") {
   CHECK(problem({.validation = &data, .mode = kMax, .maxTime = std::chrono::nanoseconds(-1)}) ==
         "early stopping: maxTime cannot be negative, got -1 ns");
   CHECK(problem({.validation = &data, .mode = kMax, .patience = 0}) ==
-        "early stopping: patience and maxTime are both 0, so it would only stop at a NaN");
+        "early stopping: patience and maxTime are both 0, and neither restoreBest nor bestFile keeps the "
+        "best state, so it would only stop at a NaN");
   CHECK(problem({.monitor = Monitor::Own, .measure = [](Trainer&) { return 0.0; }}) ==
         "early stopping: mode must be given, Min or Max: whether a smaller or a larger monitored value is "
         "better");
+  CHECK_NOTHROW(EarlyStopping({.validation = &data, .patience = 0, .restoreBest = true}));
   CHECK_NOTHROW(EarlyStopping({.validation = &data}));  // a larger accuracy is better
   CHECK_NOTHROW(EarlyStopping({.validation = &data, .monitor = Monitor::Loss}));
   CHECK(problem({.validation = &data, .monitor = Monitor::R2, .mode = kMin}) ==

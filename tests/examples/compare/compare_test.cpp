@@ -294,10 +294,28 @@ TEST_CASE("a training whose loss is not finite is reported, and the others conti
   CHECK_FALSE(runOf(directory.results(), "averaging").failed());
 }
 
+TEST_CASE("what is said of a table's columns is said once for all trainings") {
+  const Directory directory;
+  std::string text = "a,kind\n";
+  for (int i = 0; i < 80; ++i) text += fmt::format("{}%,{}\n", i % 20, i % 20 < 9 ? "low" : "high");
+  writeFile(directory / "rows.csv", text);
+  const auto made = succeeded(muster::test::runProgram(
+      MUSTER_PROGRAM, {.directory = directory.path(), .arguments = {"example", "rows.csv"}}));
+  writeFile(directory / "rows.json", made.out);
+  const auto log = succeeded(directory.run({"rows.json", "--set", "training.epochs=1", "--set",
+                                            "training.pinThreads=false", "--arm", "averaging", "--seeds",
+                                            "1,2", "--out", "o"}))
+                       .err;
+  const auto said = log.find("\"1%\" is read as the number 1");
+  CHECK_MESSAGE(said != log.npos, log);
+  CHECK_MESSAGE(log.find("is read as the number", said + 30) == log.npos, log);
+}
+
 TEST_CASE("a training that diverged with finite numbers is marked as train refuses it, and is last") {
   const Directory directory;
-  const Texts wild{"run.json", "--arm", "wild: averaging learningRate=10", "--arm", "averaging",
-                   "--seeds",  "1",     "--out",  "out"};
+  const Texts wild{"run.json", "--arm",     "wild: averaging learningRate=10",
+                   "--arm",    "averaging", "--seeds",
+                   "1",        "--out",     "out"};
   const auto outcome = succeeded(directory.run(wild));
   const auto run = runOf(directory.results(), "wild");
   CHECK_MESSAGE(contains(run.failure, "the training diverged: its loss went from "), run.failure);

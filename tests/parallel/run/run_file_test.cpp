@@ -227,7 +227,8 @@ TEST_CASE("values out of range are refused, and the error names their path") {
       {"listeners.earlyStopping.mode=min", "listeners.earlyStopping.mode min contradicts"},
       {"listeners.earlyStopping.minImprovement=1",
        "listeners.earlyStopping.minImprovement must be below 1, a difference of accuracy from 0 to 1"},
-      {"listeners.earlyStopping.patience=0", "listeners.earlyStopping.patience and maxMinutes are both 0"},
+      {"listeners.earlyStopping={\"patience\": 0, \"restoreBest\": false}",
+       "listeners.earlyStopping.patience and maxMinutes are both 0, and neither restoreBest nor bestFile "},
       {"listeners.checkpoints.best.monitor=own", "listeners.checkpoints.best.monitor: own is for programs"},
       {"listeners.checkpoints.directory=\"\"", "listeners.checkpoints.directory: is missing"},
   };
