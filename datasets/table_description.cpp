@@ -85,7 +85,7 @@ void warnOfTwins(const InputDescription& described) {
                  csvField(described.label), quoteJson(*one), quoteJson(*twin));
 }
 
-/// Warns of classes with a single row in a table that has some.
+/// Warns of classes with a single row, in a table that has some rows.
 void warnOfSingles(const Table& table, std::size_t label, const std::vector<std::string>& classes) {
   constexpr std::int64_t kLeast = 20;  // rows; of fewer, a test says little of any class
   if (table.rows() < kLeast) return;
@@ -96,10 +96,14 @@ void warnOfSingles(const Table& table, std::size_t label, const std::vector<std:
       ++counts[static_cast<std::size_t>(*found)];
       lines[static_cast<std::size_t>(*found)] = table.line(row);
     }
-  for (std::size_t c = 0; c < classes.size(); ++c)
-    if (counts[c] == 1)
-      logWarning("column {}: class {} has one row, in line {}, which cannot be both learned from and tested",
-                 csvField(table.names()[label]), quoteJson(classes[c]), lines[c]);
+  const auto one = std::ranges::find(counts, 1);
+  if (one == counts.end()) return;
+  const auto c = static_cast<std::size_t>(one - counts.begin());
+  const auto singles = std::ranges::count(counts, 1);
+  logWarning(
+      "column {}: {}class {} has one row, in line {}, which cannot be both learned from and tested",
+      csvField(table.names()[label]), singles == 1 ? "" : fmt::format("{} classes have one row; ", singles),
+      quoteJson(classes[c]), lines[c]);
 }
 
 /// Warns of a first row that has a word in each column which occurs nowhere else there, if the table is said
@@ -181,7 +185,7 @@ InputDescription describeTable(const Table& table, const TableOptions& options,
   for (std::size_t c = 0; c < table.names().size(); ++c) {
     if (c == label || unwanted.contains(c) || (!wanted.empty() && !wanted.contains(c))) continue;
     requireUniqueName(table, c);
-    auto found = detail::describeColumn(table, c, rows, options.dateOrder);
+    auto found = detail::describeColumn(table, c, rows, options.dateOrder, wanted.contains(c));
     if (auto* column = std::get_if<ColumnDescription>(&found))
       described.columns.push_back(std::move(*column));
     else

@@ -82,19 +82,20 @@ double median(std::vector<double> values) {
   return (*std::max_element(values.begin(), middle) + *middle) / 2;
 }
 
-/// Whether each number is one more than the one before, or each one less, and they are no years.
+/// Whether each number is one more than the one before, or each one less, as numbers of orders are. Smaller
+/// ones may be ages or temperatures, and those from 1500 to 2200 years.
 bool areConsecutive(const std::vector<double>& numbers) {
   constexpr std::size_t kLeast = 20;  // fewer may be so by chance
   if (numbers.size() < kLeast) return false;
   const double step = numbers[1] - numbers[0];
   const auto [least, most] = std::minmax(numbers.front(), numbers.back());
-  return std::abs(step) == 1 && (least < 1500 || most > 2200) &&
+  return std::abs(step) == 1 && least >= 1000 && (least < 1500 || most > 2200) &&
          std::ranges::adjacent_find(numbers, [&](double one, double next) { return next != one + step; }) ==
              numbers.end();
 }
 
 /// Whether the whole numbers of all rows, also of those that are held out, differ and count from 0 or 1, with
-/// a few left out, or from any number one by one in the order of the rows.
+/// a few left out, or from 1000 or more one by one in the order of the rows.
 bool countsRows(const Table& table, std::size_t column, const NumberText& text) {
   std::vector<double> numbers;
   for (std::int64_t row = 0; row < table.rows(); ++row)
@@ -148,9 +149,9 @@ void logZeros(const std::string& name, const Values& values) {
 
 /// @param others  values that are neither numbers nor missing.
 Described numbersIn(const Table& table, std::size_t column, const Values& values, std::int64_t others,
-                    const NumberText& text = {}) {
+                    bool named, const NumberText& text = {}) {
   const auto& name = table.names()[column];
-  if (countsRows(table, column, text)) return OmittedColumn{name, std::string(kCounter)};
+  if (!named && countsRows(table, column, text)) return OmittedColumn{name, std::string(kCounter)};
   if (others > 0)
     warnOfOthers(table, column, values, others,
                  values.tooLarge == others ? "number within float32's 3.4e38" : "number");
@@ -271,7 +272,7 @@ Described wordsIn(const std::string& name, const Values& values, std::int64_t pr
 }  // namespace
 
 Described describeColumn(const Table& table, std::size_t column, std::span<const std::int64_t> rows,
-                         std::optional<DateOrder> dateOrder) {
+                         std::optional<DateOrder> dateOrder, bool named) {
   const auto& name = table.names()[column];
   const Values values = valuesIn(table, column, rows);
   const auto present = values.present(rows);
@@ -282,7 +283,7 @@ Described describeColumn(const Table& table, std::size_t column, std::span<const
   const auto numbers = std::ssize(values.numbers);
   requireNotTiny(table, name, values.numbers);
   if (values.commas == 0 && nearlyAll(numbers, meant))
-    return numbersIn(table, column, values, meant - numbers);
+    return numbersIn(table, column, values, meant - numbers, named);
   if (const auto dates = datesOf(values.words, dateOrder); nearlyAll(dates.rows, meant)) {
     const auto read =
         readBy([&](auto cell) { return daysIn(cell, dates.order); }, values, table, column, rows);
@@ -294,7 +295,7 @@ Described describeColumn(const Table& table, std::size_t column, std::span<const
   }
   if (const auto text = numberTextOf(table, column, values.words)) {
     const auto read = readBy([&](auto cell) { return numberIn(cell, *text); }, values, table, column, rows);
-    return numbersIn(table, column, read, meant - std::ssize(read.numbers), *text);
+    return numbersIn(table, column, read, meant - std::ssize(read.numbers), named, *text);
   }
   if (values.commas > 0 && nearlyAll(numbers + values.commas, meant))
     throw FileError(table.origin(), fmt::format("column {} has decimal commas, as {}; write points",

@@ -116,7 +116,7 @@ bool trainAll(RunSession& session) {
 /// A warning if the training had stopped in the file that it resumes, so nothing was trained; else "".
 std::string stoppedBefore(const RunSession& session) {
   const auto* const stopping = session.earlyStopping();
-  if (stopping == nullptr || stopping->reason().empty() || session.epochsFinished() > session.epochsBefore())
+  if (stopping == nullptr || stopping->reason().empty() || !session.untrained())
     return {};
   return fmt::format(
       "nothing was trained: early stopping had ended the training of {}, as {}; a larger "

@@ -27,11 +27,11 @@ LoadedData allData(const DataSource& source, const InputDescription& known) {
 }
 
 /// What is to be known of a test set of its own that was read without the training data. These are read to
-/// compare the two, if they are there and are what the model was trained with.
+/// compare the two, if they are a table, are there and are what the model was trained with.
 std::string remarkOn(const std::filesystem::path& model, const DataSource& source, const LoadedData& tested,
                      const InputDescription& known) {
   auto remark = detail::testRemark(model, source, tested);
-  if (!remark.empty() || tested.train) return remark;
+  if (!remark.empty() || tested.train || source.type != "csv") return remark;
   auto sink = setLogSink([](LogLevel, std::string_view) {});  // the test set has been logged
   try {
     remark = detail::testRemark(model, source, allData(source, known));

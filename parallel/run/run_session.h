@@ -94,10 +94,11 @@ class RunSession {
   std::optional<std::int64_t> restoredEpoch() const;
   /// For example "interrupted, with 2 of 5 epochs finished"; "" if it was not.
   std::string interruption() const;
+  /// Whether the training has made no step, as when it resumes one that early stopping has ended.
+  bool untrained() const { return network().iteration() == begun_; }
 
  private:
   friend detail::SessionParts;
-  bool untrained() const { return network().iteration() == begun_; }
   void save(bool failed);
 
   PreparedRun prepared_;

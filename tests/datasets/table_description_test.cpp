@@ -371,6 +371,9 @@ TEST_CASE("columns that say nothing, or identify rows, are left out with a reaso
   CHECK(omission(counter(5000, -1)) == "its whole numbers count the rows");
   CHECK(columnOf(counter(5000, 2)).kind == ColumnKind::Number);
   CHECK(columnOf(counter(1971, 1)).kind == ColumnKind::Number);  // years
+  CHECK(columnOf(counter(20, 1)).kind == ColumnKind::Number);    // ages
+  CHECK(columnOf(counter(-20, 1)).kind == ColumnKind::Number);
+  CHECK(described(column(counter(1000, 1)), {.columns = {"x"}}).columns.front().kind == ColumnKind::Number);
   auto mixed = counter(1000, 1);
   std::swap(mixed[3], mixed[7]);
   CHECK(columnOf(mixed).kind == ColumnKind::Number);
@@ -457,6 +460,10 @@ TEST_CASE("a class with one row among many is warned of") {
   described(table(text));
   CHECK(log.all() == Names{"warning: column y: class \"maybe\" has one row, in line 6, which cannot be both "
                            "learned from and tested"});
+  log.forget();
+  described(table(text + "1.5,never\n"));
+  CHECK(log.all() == Names{"warning: column y: 2 classes have one row; class \"maybe\" has one row, in line 6, "
+                           "which cannot be both learned from and tested"});
 }
 
 TEST_CASE("a first row of words that are nowhere else is warned of in a table without a header") {

@@ -115,8 +115,9 @@ std::string learnedOf(const EarlierTraining& earlier, const DataSource& source, 
                       Tested tested) {
   const auto& [model, was, learned] = earlier;
   const auto &now = data.contents.training, &test = data.contents.test;
+  const bool table = source.type == "csv";  // pictures and tensors of other files are rarely the same
   if (was.type.empty())
-    return tested.heldOut
+    return tested.heldOut && table
                ? fmt::format("does not say which {0}s it has learned: it may know {0}s that are held out now",
                              nounOf(source))
                : "";
@@ -127,6 +128,7 @@ std::string learnedOf(const EarlierTraining& earlier, const DataSource& source, 
     return holdsOutLess(source, was)
                ? ""
                : fmt::format("was trained with examples that are held out now{}", splitAdvice(source, was));
+  if (!table && source.train != was.train) return {};
   return fmt::format(
       "{}, so it may have learned some of those held out now{}", changeOf(was, learned, source, now),
       drawsTests(source) ? fmt::format("; {} tests with new {}s", ownTestFields(source), nounOf(source))
