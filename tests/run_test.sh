@@ -190,7 +190,7 @@ installs "${debian}trixie\n" libboost-json1.83-dev 'g++ cmake zlib1g-dev' libboo
 for call in 'packages --help' 'packages g++ -h' 'test --help' 'build --help' 'build release --help'; do
   installs "${debian}trixie\n" - '' '--help -h g++' './run test [options]' "$call"
 done
-installs "${debian}trixie\n" - '' '--bogus g++' 'run: packages: there is no option --bogus' 'packages g++ --bogus'
+installs "${debian}trixie\n" - '' '--bogus g++' 'run: packages: there are no options, only names of packages: g++ --bogus' 'packages g++ --bogus'
 # Installs the packages for processes that connect with Gloo.
 installs "${debian}trixie\n" - 'g++ libgloo-dev' libopenmpi-dev 'trained --workers 1' 'nodes --gloo 2 --workers 1'
 installs "${debian}trixie\n" - 'g++ libgloo-dev' libopenmpi-dev 'trained --store here' 'mnist --store here'
