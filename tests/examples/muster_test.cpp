@@ -592,7 +592,7 @@ TEST_CASE("CSV files are trained with class names, predicted, and refused with t
   muster.write("rows.csv", rows + "1,2\n");
   CHECK(test::errorOf(muster.run({"train", "csv.json"}), 1) ==
         "muster: rows.csv: line 22: 2 fields, where the first line has 3\n");
-  muster.write("rows.csv", rows + "1,2,bird\n");
+  muster.write("rows.csv", rows + "1,2,bird\n1,3,bird\n");
   for (const char* command : {"train", "plan"}) {
     CHECK(test::errorOf(muster.run({command, "csv.json"})) ==
           "muster: network and data do not fit: rows.csv has 3 classes (bird, cat, \"dog, big\"), and the "
