@@ -1,12 +1,21 @@
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <cstring>
-
 #include "tests/examples/sandbox.h"
 
 namespace muster::test {
+
+/// A sandbox with run.json: the network and the rule of `./run mnist` on a few generated digits, on CPUs, and
+/// unpinned, because other tests run concurrently.
+class ConvnetRun : public Sandbox {
+ public:
+  explicit ConvnetRun(std::string executable = MUSTER_PROGRAM) : Sandbox(std::move(executable)) {
+    write("run.json", R"({"format": "muster-run/1",
+      "data": {"type": "generated", "trainExamples": 600, "testExamples": 600, "batch": 128},
+      "network": "convnet",
+      "training": {"workers": 2, "strategy": {"name": "averaging", "every": 3}, "epochs": 1, "devices": "cpu",
+                   "pinThreads": false}})");
+  }
+};
 
 /// `muster train` on the run file of `./run mnist`.
 class Convnet : public Sandbox {
@@ -22,14 +31,6 @@ class Convnet : public Sandbox {
   }
   Outcome run(std::vector<std::string> more) const {
     return runProgram(kExecutable, launch(std::move(more)));
-  }
-
-  /// The tensors of a model file as bytes, without what its header says, such as the run.
-  std::string tensorsIn(const std::filesystem::path& name) const {
-    const auto file = readFile(directory.path() / name);
-    std::uint64_t header = 0;
-    std::memcpy(&header, file.data(), std::min(file.size(), sizeof header));
-    return file.substr(std::min<std::uint64_t>(file.size(), 8 + header));
   }
 
   /// Runs on a few generated digits, unpinned, because other tests run concurrently.

@@ -67,6 +67,29 @@ std::string errorOf(const Outcome& outcome, int exit, std::source_location where
   return outcome.err;
 }
 
+std::vector<std::string> wordsOf(const std::string& line) {
+  std::vector<std::string> words;
+  char quote = '\0';
+  bool within = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i], next = i + 1 < line.size() ? line[i + 1] : '\0';
+    const bool space = quote == '\0' && (c == ' ' || c == '\n');
+    if (!space && !within) words.emplace_back();
+    within = !space;
+    if (space) continue;
+    if (c == quote)
+      quote = '\0';
+    else if (quote == '\0' && (c == '\'' || c == '"'))
+      quote = c;
+    else if (c == '\\' && (quote == '\0' || (quote == '"' && (next == '"' || next == '\\'))))
+      words.back() += line.at(++i);
+    else
+      words.back() += c;
+  }
+  if (quote != '\0') throw std::runtime_error("a quote is not closed: " + line);
+  return words;
+}
+
 Program::Program(const std::filesystem::path& executable, const Launch& launch)
     : out_(launch.directory.string() + ".out"), err_(launch.directory.string() + ".err") {
   std::vector<std::string> arguments{executable.string()};

@@ -28,6 +28,9 @@ Outcome succeeded(Outcome outcome, std::source_location where = std::source_loca
 std::string errorOf(const Outcome& outcome, int exit = 2,
                     std::source_location where = std::source_location::current());
 
+/// The words of a line, with a shell's quotes: in '...' all is meant as it is, elsewhere what follows a \\.
+std::vector<std::string> wordsOf(const std::string& line);
+
 /// How to start a program: in its own directory, with this process's environment and these settings.
 struct Launch {
   std::filesystem::path directory;
@@ -79,6 +82,10 @@ inline constexpr bool kWithPage = false;
 #endif
 inline constexpr const char* kNoPage = "the programs were built without the page (libjs-dygraphs)";
 
+/// The option of a report in that directory, as the end of a line; none without the page.
+inline std::string reportIn(const std::string& directory) {
+  return kWithPage ? " --report " + directory : "";
+}
 /// The arguments and a report in that directory, which is left out without the page.
 inline std::vector<std::string> withReport(std::vector<std::string> arguments, const std::string& directory) {
   if (kWithPage) arguments.insert(arguments.end(), {"--report", directory});

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <boost/program_options/parsers.hpp>
+#include <cstdint>
+#include <cstring>
 
 #include "tests/examples/program.h"
 #include "tests/support/temporary_directory.h"
@@ -15,24 +16,18 @@ class Sandbox {
   explicit Sandbox(std::string executable = MUSTER_PROGRAM) : executable_(std::move(executable)) {}
 
   Launch launch(std::vector<std::string> arguments) const {
-    const std::string noServer = "http://127.0.0.1:1/";
-    return {.directory = directory.path(),
-            .arguments = std::move(arguments),
-            .environment = {{"MUSTER_DATA_DIR", ""},
-                            {"MUSTER_CACHE_DIR", cache.path().string()},
-                            {"MUSTER_MNIST_URL", noServer},
-                            {"MUSTER_FASHION_MNIST_URL", noServer},
-                            {"MUSTER_CIFAR10_URL", noServer},
-                            {"no_proxy", "127.0.0.1"}}};
+    return {.directory = directory.path(), .arguments = std::move(arguments), .environment = environment};
   }
   Outcome run(std::vector<std::string> arguments) const {
     return runProgram(executable_, launch(std::move(arguments)));
   }
 
-  /// Runs a line such as `train run.json --set 'data={"type": "mnist"}'`, whose words and quotes are a shell's.
-  Outcome operator()(const std::string& line) const {
-    return run(boost::program_options::split_unix(line));
-  }
+  /// How to start a line such as `train run.json --set 'data={"type": "mnist"}'`, whose words and quotes are
+  /// a shell's.
+  Launch launchOf(const std::string& line) const { return launch(wordsOf(line)); }
+  /// Starts a line beside the test.
+  Program start(const std::string& line) const { return {executable_, launchOf(line)}; }
+  Outcome operator()(const std::string& line) const { return runProgram(executable_, launchOf(line)); }
   /// The outcome of a line that must succeed; otherwise its errors are shown and the case ends.
   Outcome succeeds(const std::string& line,
                    std::source_location where = std::source_location::current()) const {
@@ -47,15 +42,26 @@ class Sandbox {
     CHECK(std::ranges::count(error, '\n') == 1);
   }
 
-  void write(const std::string& name, const std::string& text) const {
-    writeFile(directory / name, text);
-  }
+  void write(const std::string& name, const std::string& text) const { writeFile(directory / name, text); }
   std::string read(const std::string& name) const { return readFile(directory / name); }
+  bool has(const std::string& name) const { return std::filesystem::exists(directory / name); }
+  /// The tensors of a model file as bytes, without what its header says, such as the run.
+  std::string tensorsIn(const std::string& name) const {
+    const auto file = read(name);
+    std::uint64_t header = 0;
+    std::memcpy(&header, file.data(), std::min(file.size(), sizeof header));
+    return file.substr(std::min<std::uint64_t>(file.size(), 8 + header));
+  }
 
   TemporaryDirectory directory;
   TemporaryDirectory cache;
+  std::map<std::string, std::string> environment{
+      {"MUSTER_DATA_DIR", ""},           {"MUSTER_CACHE_DIR", cache.path().string()},
+      {"MUSTER_MNIST_URL", kNoServer},   {"MUSTER_FASHION_MNIST_URL", kNoServer},
+      {"MUSTER_CIFAR10_URL", kNoServer}, {"no_proxy", "127.0.0.1"}};
 
  private:
+  static constexpr const char* kNoServer = "http://127.0.0.1:1/";
   std::string executable_;
 };
 
