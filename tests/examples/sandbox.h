@@ -28,6 +28,17 @@ class Sandbox {
   /// Starts a line beside the test.
   Program start(const std::string& line) const { return {executable_, launchOf(line)}; }
   Outcome operator()(const std::string& line) const { return runProgram(executable_, launchOf(line)); }
+  /// How to start the program with such a line, for Program and runProgram.
+  Launch launchOf(const std::string& line) const {
+    return launch(boost::program_options::split_unix(line));
+  }
+  /// Runs a line of a shell that finds the program by its name, as in `muster train run.json >&-`.
+  Outcome shell(const std::string& line) const {
+    auto inShell = launch({"-c", line});
+    const auto programs = std::filesystem::path(executable_).parent_path().string();
+    inShell.environment["PATH"] = programs + ":/usr/local/bin:/usr/bin:/bin";
+    return runProgram("/bin/sh", inShell);
+  }
   /// The outcome of a line that must succeed; otherwise its errors are shown and the case ends.
   Outcome succeeds(const std::string& line,
                    std::source_location where = std::source_location::current()) const {
