@@ -28,10 +28,6 @@ class Sandbox {
   /// Starts a line beside the test.
   Program start(const std::string& line) const { return {executable_, launchOf(line)}; }
   Outcome operator()(const std::string& line) const { return runProgram(executable_, launchOf(line)); }
-  /// How to start the program with such a line, for Program and runProgram.
-  Launch launchOf(const std::string& line) const {
-    return launch(boost::program_options::split_unix(line));
-  }
   /// Runs a line of a shell that finds the program by its name, as in `muster train run.json >&-`.
   Outcome shell(const std::string& line) const {
     auto inShell = launch({"-c", line});
