@@ -68,17 +68,21 @@ void Normalisation::fit(Model& network, DataSetIterator& data) {
     }
     findFeatures(plan_, read, features);
     const Tensor* const mask = read.sequenceMask();
-    for (auto& [node, moments] : layers) {
-      const Tensor& input = *features[node.inputs.front()];
+    for (auto& layer : layers) {  // Clang 16 captures no structured bindings
+      const Tensor& input = *features[layer.node.inputs.front()];
       values.resize(input.shape(), DType::Float32);
       loadFeatures(input, values, onCpu);
-      naming(node, [&] { moments.add(values, mask && node.output.rank() == 2 ? *mask : Tensor()); });
+      naming(layer.node, [&] {
+        layer.moments.add(values, mask && layer.node.output.rank() == 2 ? *mask : Tensor());
+      });
     }
   }
   require(any, "fit normalisation: the data set has no batches");
   context_.synchronize();
-  for (auto& [node, moments] : layers)
-    naming(node, [&] { moments.store(methodOf(node), node.statistics[0], node.statistics[1]); });
+  for (auto& layer : layers)
+    naming(layer.node, [&] {
+      layer.moments.store(methodOf(layer.node), layer.node.statistics[0], layer.node.statistics[1]);
+    });
 }
 
 void Normalisation::requireFitted() {
