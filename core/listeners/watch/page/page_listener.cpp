@@ -220,8 +220,8 @@ struct PageListener::State {
     std::int64_t step = 0;  // the last one
     Clock::time_point readAt{};
 
-    void read(PageInbox& inbox) {
-      inbox.point(name, step, sum / static_cast<double>(examples));
+    void read(PageInbox& shown) {
+      shown.point(name, step, sum / static_cast<double>(examples));
       sum = 0;
       examples = 0;
     }
