@@ -74,7 +74,7 @@ class OwnModel final : public Model {
   /// Computes the mean loss of the batch and writes its gradient to the block of gradients.
   StepTicket gradient(const Batch& batch) override {
     const ContextScope scope(context());
-    auto& [dense1, dense2, hidden, gradHidden, logits, gradLogits] = forward(batch);
+    auto& [dense1, dense2, hidden, gradHidden, logits, gradLogits] = propagate(batch);
     const auto value =
         loss(Loss::NegativeLogLikelihood, logits, batch.labels[0].value, {}, gradLogits, 0, context());
     dense2->backwardWeights(hidden, gradLogits, gradients_[kW2], gradients_[kB2]);
@@ -89,7 +89,7 @@ class OwnModel final : public Model {
   /// Writes each class's probability, [N, 10].
   void output(const Batch& batch, Tensor& out) override {
     const ContextScope scope(context());
-    const Tensor& logits = forward(batch).logits;
+    const Tensor& logits = propagate(batch).logits;
     out.resize(logits.shape(), DType::Float32);
     activationForward(Activation::Softmax, logits, out, context());
   }
@@ -101,7 +101,7 @@ class OwnModel final : public Model {
     return batch.features[0].value.reshape({batch.examples(), kPixels});
   }
 
-  Plans& forward(const Batch& batch) {
+  Plans& propagate(const Batch& batch) {
     const std::int64_t n = batch.examples();
     Plans& p = plans_.try_emplace(n, n, context()).first->second;
     p.dense1->forward(rowsOf(batch), parameters_[kW1], parameters_[kB1], p.hidden);
