@@ -82,7 +82,7 @@ TEST_CASE("the transformation of a square is that of its columns, then of its ro
     for (int c = 0; c < 4; ++c) row[c] = columns[c][r];
     Eight::toGradients(row, expected);
     for (int c = 0; c < 6; ++c)
-      for (int lane = 0; lane < 8; ++lane) CHECK(all[r][c][lane] == expected[c][lane]);
+      for (int lane = 0; lane < 8; ++lane) CHECK(float(all[r][c][lane]) == float(expected[c][lane]));
   }
 }
 
