@@ -16,7 +16,10 @@ class Sandbox {
   explicit Sandbox(std::string executable = MUSTER_PROGRAM) : executable_(std::move(executable)) {}
 
   Launch launch(std::vector<std::string> arguments) const {
-    return {.directory = directory.path(), .arguments = std::move(arguments), .environment = environment};
+    return {.directory = directory.path(),
+            .arguments = std::move(arguments),
+            .environment = environment,
+            .fileSizeLimit = fileSizeLimit};
   }
   Outcome run(std::vector<std::string> arguments) const {
     return runProgram(executable_, launch(std::move(arguments)));
@@ -66,6 +69,7 @@ class Sandbox {
       {"MUSTER_DATA_DIR", ""},           {"MUSTER_CACHE_DIR", cache.path().string()},
       {"MUSTER_MNIST_URL", kNoServer},   {"MUSTER_FASHION_MNIST_URL", kNoServer},
       {"MUSTER_CIFAR10_URL", kNoServer}, {"no_proxy", "127.0.0.1"}};
+  std::optional<std::size_t> fileSizeLimit;  ///< bytes that a file may have
 
  private:
   static constexpr const char* kNoServer = "http://127.0.0.1:1/";
