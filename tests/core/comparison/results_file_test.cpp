@@ -190,6 +190,11 @@ TEST_CASE("a file with other content is refused, and the error names the line") 
   CHECK(refusal("hello\n").starts_with("line 1: "));
   CHECK(refusal("{\"program\": \"compare_convergence\", \"format\": 1}\n") ==
         "line 1: it is not of this program; give another file");
+  auto earlier = whole;
+  const std::string format = "\"format\": 2";
+  REQUIRE(earlier.find(format) != earlier.npos);
+  CHECK(refusal(earlier.replace(earlier.find(format), format.size(), "\"format\": 1")) ==
+        "line 1: it has format 1, of another version, and this one reads 2; give another file");
   const std::string again = "; give another file, or remove that line and its run is trained again";
   for (const std::size_t cut : {2, 30})
     CHECK(refusal(whole.substr(0, whole.size() - cut)) ==

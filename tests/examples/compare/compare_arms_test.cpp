@@ -1,7 +1,9 @@
 #include <algorithm>
 
 #include "examples/muster/compare/arms.h"
+#include "examples/muster/compare/sentences.h"
 #include "examples/muster/compare/tuning.h"
+#include "tests/support/texts.h"
 #include "tests/support/thrown.h"
 
 namespace comparing {
@@ -63,25 +65,34 @@ TEST_CASE("the joined arm is one worker on the batches of all") {
 }
 
 TEST_CASE("an arm that cannot be read is quoted, with the nearest word and an example") {
-  const auto refusal = [](const std::string& text) {
-    return thrown<InvalidArgument>([&] { parseArms(text, base()); });
+  const auto refuses = [](const std::string& text, const std::string& problem) {
+    const auto refusal = thrown<InvalidArgument>([&] { parseArms(text, base()); });
+    CHECK_CONTAINS(refusal, "--arm \"" + text + "\": " + problem);
+    CHECK(
+        refusal.ends_with("; an arm is as in \"diloco every=50\" or \"slow: averaging learningRate=0.01\""));
   };
-  const std::string example =
-      "; an arm is as in \"diloco every=50\" or \"slow: averaging learningRate=0.01\"";
-  const auto wrong = refusal("dilocco every=5");
-  CHECK(wrong.starts_with(
-      "--arm \"dilocco every=5\": there is no strategy \"dilocco\"; the nearest is diloco"));
-  CHECK(wrong.ends_with(example));
-  CHECK(refusal("averaging evry=5").find("called \"evry\"; the nearest is every") != std::string::npos);
-  CHECK(refusal("") == "--arm \"\": it is empty" + example);
-  CHECK(refusal("averaging every={1,2,3,4,5,6,7,8,9,10} batch={1,2,3,4,5,6,7,8,9,10} "
-                "workers={1,2,3,4,5,6,7,8,9,10,11}")
-            .find("its braces give more than 1000 arms") != std::string::npos);
-  CHECK(refusal("averaging =5").find("\"=5\" sets no field") != std::string::npos);
-  CHECK(refusal("averaging every={1,2") ==
-        "--arm \"averaging every={1,2\": it has a brace { that is not closed" + example);
-  CHECK(refusal("averaging every=1,2}") ==
-        "--arm \"averaging every=1,2}\": it has a brace } without one before it that it closes" + example);
+  refuses("", "it is empty;");
+  refuses("dilocco every=5", "there is no strategy \"dilocco\"; the nearest is diloco");
+  refuses("averaging evry=5",
+          "there is no field and no option of averaging called \"evry\"; the nearest is every");
+  refuses("averaging =5", "\"=5\" sets no field");
+  refuses("wild: sgd: updater=sgd", "");  // a second colon is no name
+  refuses("averaging every={1,2", "it has a brace { that is not closed;");
+  refuses("averaging every=1,2}", "it has a brace } without one before it that it closes;");
+  refuses(
+      "averaging every={1,2,3,4,5,6,7,8,9,10} batch={1,2,3,4,5,6,7,8,9,10} workers={1,2,3,4,5,6,7,8,9,10,11}",
+      "its braces give more than 1000 arms");
+}
+
+TEST_CASE("arms that merge less often than they say, or have idle workers, are warned of") {
+  const auto run = base();
+  muster::ComparisonGrid grid{.trainExamples = 160};  // twenty batches: ten iterations of two workers
+  for (const auto& arm : parseArms("averaging workers=2 every={10,11}", run)) grid.arms.push_back(arm);
+  grid.arms.push_back(parseArms("many: workers=30", run).front());
+  const auto warnings = warningsOf(run, grid);
+  REQUIRE(warnings.size() == 2);
+  CHECK(warnings[0].ends_with("than the period: averaging workers=2 every=11."));
+  CHECK(warnings[1].ends_with("so some train nothing: many."));
 }
 
 TEST_CASE("a seed draws weights and order, but not what is held out") {
@@ -123,33 +134,33 @@ TEST_CASE("tuning tries all combinations of what an arm does not set itself") {
   CHECK(choices[1].settings == Texts{"network.updater.learningRate=0.1", "training.strategy.rate=1"});
   CHECK(choicesOf(plain, tune, run).size() == 2);  // averaging has no rate
   CHECK(choicesOf(own, tune, run).empty());
-  CHECK_NOTHROW(checkTune(tune, {plain, diloco, own}, run));
-  const auto refusal = [&](const std::string& text, const muster::ComparisonArm& arm) {
-    return thrown<InvalidArgument>([&] { checkTune({text}, {arm}, run); });
-  };
   CHECK(choicesOf(plain, {"learningRate=0.1, 0.2"}, run)[1].settings ==
         Texts{"network.updater.learningRate=0.2"});
   const Texts paths{"training.strategy.rate=2", "network.updater.learningRate=0.3", "workers=1"};
   CHECK(namedAs(tune, paths, {plain, diloco}, run) == Texts{"rate=2", "learningRate=0.3", "workers=1"});
   CHECK(namedAs(tune, paths, {own}, run) == paths);
-  const auto values = [](const std::string& text, bool several) {
-    return thrown<InvalidArgument>([&] { checkValues({text}, several); });
+
+  CHECK_NOTHROW(checkTune(tune, {plain, diloco, own}, run));
+  const auto refusal = [&](const Texts& texts, const std::vector<muster::ComparisonArm>& arms) {
+    return thrown<InvalidArgument>([&] { checkTune(texts, arms, run); });
   };
-  CHECK(values("learningRate", false) ==
-        "--tune learningRate: expected a field and its values, as in learningRate=0.01,0.03,0.1");
-  CHECK(values("learningRate=0.1", true)
-            .starts_with("--tune learningRate=0.1: there is one value, and tuning "));
-  CHECK_NOTHROW(checkValues({"learningRate=0.1"}, false));
-  CHECK(values("learningRate=0.1,1,0.10", false) == "--tune learningRate=0.1,1,0.10: 0.10 is given twice");
-  CHECK(thrown<InvalidArgument>([&] {
-          checkTune({"learningRate=1,2", "network.updater.learningRate=3,4"}, {own, plain}, run);
-        }) ==
+  CHECK(refusal({"learningRate=1,2", "network.updater.learningRate=3,4"}, {own, plain}) ==
         "--tune learningRate=1,2 and --tune network.updater.learningRate=3,4: both tune "
         "network.updater.learningRate; give all its values at once");
-  CHECK(refusal("learningRate=0.1,0.2", own) ==
+  CHECK(refusal({"learningRate=0.1,0.2"}, {own}) ==
         "--tune learningRate=0.1,0.2: every arm sets learningRate itself");
-  CHECK(refusal("rate=1,2", plain).find("called \"rate\"") != std::string::npos);
-  CHECK(refusal("workers=1,0", plain).starts_with("--tune workers=0: training.workers must be between"));
+  CHECK_CONTAINS(refusal({"rate=1,2"}, {plain}), "called \"rate\"");
+  CHECK(refusal({"workers=1,0"}, {plain}).starts_with("--tune workers=0: training.workers must be between"));
+}
+
+TEST_CASE("values to tune are several, each once") {
+  CHECK_NOTHROW(checkValues({"learningRate=0.1"}, /*several=*/false));
+  CHECK_REFUSED(checkValues({"learningRate"}, false),
+                "--tune learningRate: expected a field and its values, as in learningRate=0.01,0.03,0.1");
+  CHECK_REFUSED(checkValues({"learningRate=0.1,1,0.10"}, false),
+                "--tune learningRate=0.1,1,0.10: 0.10 is given twice");
+  const auto one = thrown<InvalidArgument>([] { checkValues({"learningRate=0.1"}, /*several=*/true); });
+  CHECK_CONTAINS(one, "--tune learningRate=0.1: there is one value, and tuning ");
 }
 
 }  // namespace

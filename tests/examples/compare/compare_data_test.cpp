@@ -1,23 +1,24 @@
 #include <doctest/doctest.h>
 
 #include "examples/muster/compare/base_data.h"
+#include "tests/support/temporary_directory.h"
 
 namespace comparing {
 namespace {
 
 using Texts = std::vector<std::string>;
 
-BaseRun base(Texts sets) {
-  return {"run.json",
-          R"({"format": "muster-run/1", "network": "mlp",
-    "data": {"type": "mixtures", "trainExamples": 50, "testExamples": 20, "batch": 8, "validationExamples": 15}})",
+/// @param data  fields of the section, in place of a few mixtures.
+BaseRun base(Texts sets,
+             const std::string& data = R"("type": "mixtures", "trainExamples": 50, "testExamples": 20)") {
+  return {"run.json", R"({"format": "muster-run/1", "network": "mlp", "data": {"batch": 8, )" + data + "}}",
           std::move(sets)};
 }
 
 TEST_CASE("the checksum of the data depends on the examples, and not on batches, order or threads") {
   const auto sum = [](Texts sets) {
-    const auto run = base(std::move(sets));
-    auto data = loadData(run);
+    sets.emplace_back("data.validationExamples=15");
+    auto data = loadData(base(std::move(sets)));
     CHECK(examplesIn(data.train) == 35);
     return contentsOf(data);
   };
@@ -31,13 +32,23 @@ TEST_CASE("the checksum of the data depends on the examples, and not on batches,
   CHECK(sum({"data.testExamples=19"}) != expected);
 }
 
+TEST_CASE("the checksum of a table depends on the names of its columns, and on the class of each row") {
+  const muster::test::TemporaryDirectory directory;
+  const auto sum = [&](const std::string& table) {
+    muster::test::writeFile(directory / "rows.csv", table);
+    return contentsOf(
+        loadData(base({}, R"("type": "csv", "train": ")" + (directory / "rows.csv").string() + '"')));
+  };
+  const auto expected = sum("a,kind\n0.5,low\n0.25,high\n0.75,high\n");
+  CHECK(sum("a,kind\n0.5,low\n0.25,high\n0.75,high\n") == expected);
+  CHECK(sum("b,kind\n0.5,low\n0.25,high\n0.75,high\n") != expected);
+  CHECK(sum("a,kind\n0.5,high\n0.25,low\n0.75,high\n") != expected);  // as many of each class
+}
+
 TEST_CASE("what is held out does not depend on batches") {
   for (const auto* set : {"data.batch=8", "data.batch=40", "data.dropLast=true"}) {
     CAPTURE(set);
-    BaseRun run{"run.json",
-                R"({"format": "muster-run/1", "network": "mlp",
-      "data": {"type": "mixtures", "trainExamples": 50, "testExamples": 20, "batch": 8}})",
-                {set}};
+    auto run = base({set});
     auto data = loadData(run);
     holdOut(run, {.tune = {"learningRate=1,2"}}, data);
     CHECK(run.run().data.validationExamples == 7);
