@@ -13,91 +13,56 @@
 namespace muster {
 namespace {
 
-using test::contains;
-using test::Convnet;
-using test::readFile;
+using test::ConvnetRun;
 namespace json = boost::json;
 
-void checkTraining(const json::object& results) {
-  CHECK(results.at("interrupted") == false);
-  CHECK(results.at("epochsFinished") == 2);
-  CHECK(results.at("firstEpoch") == 1);
-  CHECK(results.at("scoreByEpoch").as_array().size() == 2);
-  const double seconds = results.at("seconds").as_double();
-  CHECK(seconds > 0);
-  CHECK(results.at("secondsInAll").as_double() > seconds);
-  CHECK(results.at("samplesPerSecond").as_double() == doctest::Approx(2 * 600 / seconds));
-  double shares = 0;
-  for (const char* share : {"computeShare", "mergeShare", "dataWaitShare", "barrierWaitShare"}) {
-    CHECK(results.at(share).as_double() >= 0);
-    shares += results.at(share).as_double();
-  }
-  CHECK(shares == doctest::Approx(1));
-  CHECK(results.at("peakMemoryBytes").as_int64() > 10'000'000);
-  const auto& workers = results.at("workers").as_array();
-  REQUIRE(workers.size() == 2);
-  // Five batches per epoch, the last of 88: the first worker gets 128 + 128 + 88 examples.
-  CHECK(workers[0].at("batches").as_int64() == 6);
-  CHECK(workers[0].at("examples").as_int64() == 688);
-  CHECK(workers[1].at("examples").as_int64() == 512);
-}
-
 TEST_CASE("muster train trains, logs its progress, saves the model and writes the results") {
-  const Convnet convnet;
+  const test::Sandbox muster;
   const auto run =
-      test::succeeded(convnet.runSmall({"--epochs", "2", "--test-every", "1", "--json", "run.json"}));
+      muster.succeeds("train " MUSTER_MNIST_RUN
+                      " --data generated --examples 600 --device cpu --pin-threads false --epochs 2 "
+                      "--test-every 1 --json run.json");
   CAPTURE(run.err);
   CHECK(
       run.out.starts_with("data: generated digits (not MNIST), 600 examples to train with and 600 to test "
                           "with, from this program\n"));
-  CHECK(contains(run.out, "431080"));  // parameters
-  CHECK(contains(run.out,
-                 "\nplan: 2 workers on cpu (1 thread each, not pinned, each at least 5.2 MB), averaging "
-                 "every 3 iterations: 6 "
-                 "batches a round; 128 examples a batch, 2 epochs\n"));
-  CHECK(contains(run.out, "\ntest: accuracy 0."));
-  CHECK(contains(run.out,
-                 "\nsaved: mnist-convnet.safetensors; loaded again, it gives the same outputs, bit for bit\n"
-                 "json: run.json\n"));
-  CHECK(contains(run.err, "epoch 1/2: score "));
-  CHECK(contains(run.err, "epoch 2/2: score "));
+  for (const char* part :
+       {"431080",  // parameters
+        "\nplan: 2 workers on cpu (1 thread each, not pinned, each at least 5.2 MB), averaging every 3 "
+        "iterations: 6 batches a round; 128 examples a batch, 2 epochs\n",
+        "\ntest: accuracy 0.",
+        "\nsaved: mnist-convnet.safetensors; loaded again, it gives the same outputs, bit for bit\n"
+        "json: run.json\n"})
+    CHECK_CONTAINS(run.out, part);
+  for (const char* part : {"epoch 1/2: score ", "epoch 2/2: score "}) CHECK_CONTAINS(run.err, part);
 
-  const auto results = json::parse(readFile(convnet.directory / "run.json")).as_object();
-  const auto& configuration = results.at("configuration").as_object();
-  CHECK(configuration.at("format") == "muster-run/1");
-  CHECK(configuration.at("data").at("type") == "generated");
-  CHECK(configuration.at("training").at("workers") == 2);
-  CHECK(configuration.at("training").at("strategy").at("every") == 3);
-  CHECK(configuration.at("network").at("name") == "convnet");
-  checkTraining(results);
-
+  const auto results = json::parse(muster.read("run.json")).as_object();
+  CHECK(results.at("configuration").at("data").at("type") == "generated");
+  CHECK(results.at("configuration").at("network").at("name") == "convnet");
   GeneratedDigitsIterator digits(100, 600, kDrawingSeed, false);
-  const auto saved = MultiLayerNetwork::load(convnet.directory / "mnist-convnet.safetensors");
-  const auto evaluation = saved->evaluate(digits);
-  CHECK(results.at("testAccuracy").as_double() == evaluation.accuracy());
-  CHECK(results.at("f1").as_double() == evaluation.f1());
+  const auto evaluation =
+      MultiLayerNetwork::load(muster.directory / "mnist-convnet.safetensors")->evaluate(digits);
+  CHECK(results.at("testAccuracy") == evaluation.accuracy());
+  CHECK(results.at("f1") == evaluation.f1());
   const auto& tests = results.at("testAccuracyByEpoch").as_array();
   REQUIRE(tests.size() == 2);
-  CHECK(tests[1].at("testAccuracy").as_double() == evaluation.accuracy());
-  CHECK(convnet.directory.names() == std::set<std::string>{"mnist-convnet.safetensors", "run.json"});
+  CHECK(tests[1].at("testAccuracy") == evaluation.accuracy());
+  CHECK(muster.directory.names() == std::set<std::string>{"mnist-convnet.safetensors", "run.json"});
 }
 
 TEST_CASE("a report shows curves, the confusion matrix and the mistakes") {
   if (!test::kWithPage) return test::skip(test::kNoPage);
-  const Convnet convnet;
+  const ConvnetRun muster;
   // Hardly trained, so that there are more mistakes than the 80 that are shown.
-  const auto run = test::succeeded(
-      convnet.runSmall({"--epochs", "1", "--lr", "1e-6", "--report", "new/report", "--quiet"}));
+  const auto run = muster.succeeds("train run.json --lr 1e-6 --report new/report --quiet");
   CHECK(run.err == "");
   CHECK(run.out.starts_with("test: accuracy 0."));
-  const auto report = convnet.directory.path() / "new" / "report";
-  CHECK(contains(readFile(report / "confusion.txt"), "confusion matrix"));
-  const auto page = readFile(report / "report.html");
+  CHECK_CONTAINS(muster.read("new/report/confusion.txt"), "confusion matrix");
+  const auto page = muster.read("new/report/report.html");
   const auto begin = page.find("id=\"data\">") + 10;
   const auto news = json::parse(page.substr(begin, page.find("</script>", begin) - begin)).as_array();
   REQUIRE(news.size() == 2);
-  CHECK(contains(json::serialize(news[0]), "score/merged"));
-  CHECK(contains(json::serialize(news[0]), "plan"));
+  for (const char* part : {"score/merged", "plan"}) CHECK_CONTAINS(json::serialize(news[0]), part);
   const auto& document = news[1].at("document");
   CHECK(document.at("confusion").at("rows").as_array().size() == 10);
   const auto& pictures = document.at("pictures").at("list").as_array();
@@ -105,43 +70,36 @@ TEST_CASE("a report shows curves, the confusion matrix and the mistakes") {
   CHECK(pictures[0].at("pixels").as_string().size() == 2 * 28 * 28);
 }
 
-TEST_CASE("the model has the same bits wherever the images are stored") {
-  const Convnet convnet;
+TEST_CASE("the model has the same bits, and the report the same numbers, wherever the images are stored") {
+  const ConvnetRun muster;
   const auto train = [&](const std::string& placement) {
-    const auto run = test::succeeded(
-        convnet.runSmall(test::withReport({"--epochs", "1", "--test-every", "1", "--placement", placement,
-                                           "--model", placement, "--json", placement + ".json"},
-                                          placement + "-report")));
-    return run.out;
+    return muster
+        .succeeds(fmt::format("train run.json --placement {0} --model {0} --json {0}.json{1}", placement,
+                              test::reportIn(placement + "-report")))
+        .out;
   };
-  CHECK_FALSE(contains(train("auto"), "images: "));
-  CHECK(train("host").starts_with("images: on the CPU, where the workers are\ndata: "));
+  CHECK_LACKS(train("auto"), "images: ");
   CHECK(train("device").starts_with(
       "images: on the CPU, where the workers are; batches name rows of them\ndata: "));
-  const auto model = convnet.tensorsIn("auto");
+  const auto model = muster.tensorsIn("auto");
   CHECK(model.size() > 3'000'000);
-  CHECK((model == convnet.tensorsIn("host")));
-  CHECK((model == convnet.tensorsIn("device")));
+  CHECK((model == muster.tensorsIn("device")));
   const auto results = [&](const std::string& placement) {
-    return json::parse(readFile(convnet.directory / (placement + ".json"))).as_object();
+    return json::parse(muster.read(placement + ".json"));
   };
   CHECK(results("device").at("configuration").at("training").at("placement") == "device");
   CHECK(results("auto").at("testAccuracy") == results("device").at("testAccuracy"));
   if (test::kWithPage)
-    CHECK(readFile(convnet.directory.path() / "auto-report" / "confusion.txt") ==
-          readFile(convnet.directory.path() / "device-report" / "confusion.txt"));
+    CHECK(muster.read("auto-report/confusion.txt") == muster.read("device-report/confusion.txt"));
 }
 
-TEST_CASE("--strategy help prints a table of all strategies") {
-  const Convnet convnet;
-  const auto help = test::succeeded(convnet.run({"--strategy", "help"}));
-  CHECK(help.err == "");
-  CHECK(help.out == describeStrategies(2));
-}
+TEST_CASE("--strategy help prints a table of all strategies, and --help explains every option") {
+  const ConvnetRun muster;
+  const auto strategies = muster.succeeds("train run.json --strategy help");
+  CHECK(strategies.err == "");
+  CHECK(strategies.out == describeStrategies(2));
 
-TEST_CASE("help explains every option and exits with 0") {
-  const Convnet convnet;
-  const auto help = test::succeeded(convnet.run({"--help"}));
+  const auto help = muster.succeeds("train run.json --help");
   CHECK(help.err == "");
   std::istringstream options(
       "workers averaging-frequency strategy strategy-options batch epochs updater lr momentum "
@@ -149,8 +107,7 @@ TEST_CASE("help explains every option and exits with 0") {
       "model resume checkpoint-dir checkpoint-every checkpoint-iterations checkpoint-minutes "
       "keep test-every test-iterations report tensorboard page curves store min-nodes json "
       "quiet help");
-  for (std::string option; options >> option;)
-    CHECK_MESSAGE(contains(help.out, "\n  --" + option + " "), option);
+  for (std::string option; options >> option;) CHECK_CONTAINS(help.out, "\n  --" + option + " ");
 }
 
 }  // namespace

@@ -46,10 +46,22 @@ TEST_CASE("results count the examples, epochs and merges of a training, and have
   CHECK(results.at("configuration").at("training").at("workers") == 2);
   CHECK(results.at("trainingExamples") == 200);
   CHECK(results.at("testExamples") == 60);
+  CHECK(results.at("firstEpoch") == 1);
   CHECK(results.at("epochsFinished") == 3);
+  CHECK(results.at("scoreByEpoch").as_array().size() == 3);
   CHECK(results.at("interrupted") == false);
   CHECK(results.at("resumedFrom") == "");
   CHECK(results.at("secondsInAll") == 2.5);
+  const double seconds = results.at("seconds").as_double();
+  CHECK(seconds > 0);
+  CHECK(results.at("samplesPerSecond").as_double() == doctest::Approx(3 * 200 / seconds));
+  double shares = 0;
+  for (const char* share : {"computeShare", "mergeShare", "dataWaitShare", "barrierWaitShare"}) {
+    CHECK(results.at(share).as_double() >= 0);
+    shares += results.at(share).as_double();
+  }
+  CHECK(shares == doctest::Approx(1));
+  CHECK(results.at("peakMemoryBytes").as_int64() > 10'000'000);
   CHECK(results.at("merges") == 12);  // 13 batches: 7 iterations of worker 0 in an epoch, so 4 rounds
   // Of float32: weights and biases of 128 inputs, 8 hidden units and 4 classes; each begins at a multiple of
   // 16 numbers, so the 8 and the 4 biases take 16.
@@ -62,6 +74,8 @@ TEST_CASE("results count the examples, epochs and merges of a training, and have
   REQUIRE(workers.size() == 2);
   CHECK(workers[0].at("batches") == 21);  // 7 and 6 in each epoch
   CHECK(workers[1].at("batches") == 18);
+  CHECK(workers[0].at("examples") == 3 * (6 * 16 + 8));
+  CHECK(workers[1].at("examples") == 3 * 6 * 16);
   CHECK(workers[0].at("device") == "cpu");
   CHECK(costLine(session).starts_with("training: 3 epochs in "));
 }
@@ -77,7 +91,9 @@ TEST_CASE("results say of which epoch a restored model is") {
   RunSession session(run);
   session.train();
   const auto results = resultsOf(session, session.evaluate(), directory);
+  CHECK(results.at("firstEpoch") == 1);
   CHECK(results.at("epochsFinished") == 3);
+  CHECK(results.at("scoreByEpoch").as_array().size() == 3);
   CHECK(results.at("scoreByEpoch").as_array().size() == 3);
   CHECK(results.at("restoredEpoch") == session.network().epoch());
   CHECK(results.at("restoredEpoch") == session.earlyStopping()->best()->epoch);
