@@ -14,7 +14,9 @@ namespace {
 /// The value of any member.
 struct AnyValue {
   template <typename T>
-  operator T() const;  // NOLINT(google-explicit-constructor): initialises the member
+  operator T() const {  // NOLINT(google-explicit-constructor): initialises the member
+    return T{};
+  }
 };
 
 template <typename T, std::size_t... I>
