@@ -7,6 +7,7 @@
 #include "muster/core/io/network_json.h"
 #include "muster/core/nn/network.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/texts.h"
 #include "tests/support/thrown.h"
 
 namespace muster {
@@ -52,6 +53,13 @@ TEST_CASE("the data give a named network its inputs and outputs") {
   // of 64.
   CHECK(parametersOf(R"({"name": "mlp", "hidden": [5, 3]})", images) == 128 * 5 + 5 + 5 * 3 + 3 + 3 * 4 + 4);
   CHECK(parametersOf(R"("mlp")", images) == 128 * 64 + 64 + 64 * 4 + 4);
+  // 3x3 convolutions of 2, 4, 8, 16 channels, 1x1 shortcuts, two numbers a channel of each normalisation.
+  std::int64_t weights = 9 * 1 * 2 + 2 * 2 + 16 * 4 + 4;
+  for (const std::int64_t c : {2, 4, 8, 16}) {
+    const std::int64_t before = c == 2 ? 2 : c / 2;
+    weights += 9 * before * c + 3 * 9 * c * c + 4 * 2 * c + (c == 2 ? 0 : before * c + 2 * c);
+  }
+  CHECK(parametersOf(R"({"name": "resnet18", "width": 2})", images) == weights);
   const test::TemporaryDirectory directory;
   auto numbers = rows(directory, true);
   CHECK(parametersOf(R"({"name": "mlp", "hidden": 7})", numbers) == 2 * 7 + 7 + 7 * 1 + 1);
@@ -82,8 +90,8 @@ TEST_CASE("a name, an option or data that do not fit are refused by name") {
   CHECK(
       thrown<InvalidArgument>([] { checkNamedNetwork(R"("resnet19")"); }) ==
       "there is no network \"resnet19\"; the nearest is resnet18, of mlp, convnet, resnet18, charLstm, gpt");
-  CHECK(thrown<InvalidArgument>([] { checkNamedNetwork(R"({"name": "mlp", "hiden": 5})"); }).find("hidden") !=
-        std::string::npos);
+  CHECK_CONTAINS(thrown<InvalidArgument>([] { checkNamedNetwork(R"({"name": "mlp", "hiden": 5})"); }),
+                 "hiden: there is no such field; the nearest is hidden");
   CHECK_THROWS_AS(checkNamedNetwork(R"({"name": "gpt", "dropout": 1})"), InvalidArgument);
   CHECK_NOTHROW(checkNamedNetwork(R"({"name": "gpt", "dropout": 0.5})"));
   const test::TemporaryDirectory directory;

@@ -3,8 +3,10 @@
 
 #include <boost/json.hpp>
 
+#include "muster/core/device/math_mode.h"
 #include "muster/core/io/json_value.h"
 #include "muster/core/io/model_file.h"
+#include "muster/core/io/safetensors.h"
 #include "muster/core/nn/layers.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/gaussian_mixtures.h"
@@ -14,8 +16,11 @@
 #include "muster/parallel/run/detail/saved_data.h"
 #include "muster/parallel/run/results.h"
 #include "muster/parallel/run/run_plan.h"
+#include "tests/support/log_lines.h"
+#include "tests/support/png.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/texts.h"
 #include "tests/support/thrown.h"
 
 namespace muster {
@@ -130,20 +135,32 @@ TEST_CASE("results have the scores of the examples to validate with, also where 
 
 TEST_CASE("the plan of a run says what its training would do, and trains nothing") {
   const test::TemporaryDirectory directory;
-  auto prepared = prepareRun(runIn(directory, {"training.strategy.every=50"}));
-  const auto text = planText(prepared);
-  const auto has = [&](std::string_view part) {
-    CAPTURE(text);
-    CHECK(text.find(part) != std::string::npos);
+  const auto plan = [&](const std::vector<std::string>& sets) {
+    auto prepared = prepareRun(runIn(directory, sets));
+    auto text = planText(prepared);
+    CHECK(prepared.network->iteration() == 0);
+    return text;
   };
-  has("data: Gaussian mixtures, 200 examples to train with (13 batches of 16), 0 to validate and 60 to test "
-      "with\n");
-  has("3 epochs\n");
-  has("note: the replicas are merged at the end of each epoch only: it has 7 iterations, and "
-      "training.strategy.every is 50\n");
-  has("memory: cpu: 2 replicas of ");
-  CHECK(prepared.network->iteration() == 0);
+  const auto text = plan({"training.strategy.every=50", "training.mathMode=fp32"});
+  for (const auto* const part :
+       {"data: Gaussian mixtures, 200 examples to train with (13 batches of 16), 0 to validate and 60 to "
+        "test "
+        "with\n",
+        "\nplan: 2 workers on cpu", "averaging every 50 iterations", "products in fp32", "3 epochs\n",
+        "note: the replicas are merged at the end of each epoch only: it has 7 iterations, and "
+        "training.strategy.every is 50\n",
+        "memory: cpu: 2 replicas of ", " for a step of 16 examples"})
+    CHECK_CONTAINS(text, part);
+  CHECK_LACKS(plan({"training.strategy.every=7"}), "note: ");
+  CHECK_LACKS(plan({"training.strategy.every=50", "training.workers=1"}), "note: ");
   CHECK(directory.names().empty());
+}
+
+TEST_CASE("a math mode that the device does not have is refused with the reason") {
+  const test::TemporaryDirectory directory;
+  CHECK_REFUSED(
+      RunSession(runIn(directory, {"training.mathMode=tf32"})),
+      "training.mathMode: cpu has no tf32: " + whyNoMathMode(Device::cpu(), MathMode::TensorFloat32));
 }
 
 TEST_CASE("what a run cannot do is refused before its data are read") {
@@ -182,6 +199,181 @@ TEST_CASE(
   CHECK(thrown<FileError>([&] {
           resumed({"network.updater.learningRate=0.02"});
         }).ends_with("it was trained with network.updater.learningRate.value 0.01 (now 0.02)"));
+  CHECK(thrown<FileError>([&] {
+          resumed({"training.mathMode=fp32"});
+        }).ends_with("it was trained with training.mathMode \"auto\" (now \"fp32\")"));
+}
+
+TEST_CASE("a run continues with other workers, also if they change its strategy's defaults") {
+  for (const std::string strategy : {"averaging", "easgd"}) {
+    CAPTURE(strategy);
+    const test::TemporaryDirectory directory;
+    const std::string rule = "training.strategy=" + strategy,
+                      saved = "training.resume=" + (directory / "model.safetensors").string();
+    RunSession(runIn(directory, {rule, "training.epochs=1"})).train();
+    RunSession second(runIn(directory, {rule, saved, "training.workers=3", "training.groups=3"}));
+    CHECK(second.prepared().resumed.changes == "training.groups 1 (now 3), training.workers 2 (now 3)");
+    second.train();
+    CHECK(second.network().epoch() == 3);
+  }
+}
+
+TEST_CASE("early stopping, class weights and the best checkpoint are as the run says") {
+  const test::TemporaryDirectory directory;
+  const auto at = [&](const std::string& name) { return (directory / name).string(); };
+  RunSession session(runIn(
+      directory, {"data.validationExamples=50", "data.classWeights=1,1,2,1", "network.accumulate=2",
+                  R"(listeners.earlyStopping={"monitor": "loss", "minImprovement": 1000, "patience": 1})",
+                  "listeners.earlyStopping.bestFile=" + at("best.safetensors"),
+                  "listeners.checkpoints=" + at("c"), "listeners.checkpoints.best=loss"}));
+  CHECK(session.data().classWeights == std::vector<float>{1, 1, 2, 1});
+  session.train();
+  CHECK_CONTAINS(session.earlyStopping()->reason(),
+                 "the validation loss has not improved by more than 1000 for 1 epoch");
+  CHECK(session.epochsFinished() == 2);
+  const auto bitsOf = [&](const std::string& name) { return stateBits(*Network::load(at(name))); };
+  CHECK(bitsOf("best.safetensors") == bitsOf("model.safetensors"));
+  CHECK(bitsOf("c/checkpoint-best.safetensors") == bitsOf("best.safetensors"));
+}
+
+TEST_CASE("a training that diverges names its learning rate, and is saved beside its model") {
+  const test::TemporaryDirectory directory;
+  const auto diverged = [&](const std::string& rate) {
+    // A merge after the first step: before one there is nothing to save.
+    RunSession session(
+        runIn(directory, {"network.updater.learningRate=" + rate, "training.strategy.every=1"}));
+    return thrown<NonFiniteScore>([&] { session.train(); });
+  };
+  const std::string kept = fmt::format(", and the network is saved as {} instead of {}",
+                                       (directory / "model-diverged.safetensors").string(),
+                                       (directory / "model.safetensors").string());
+  CHECK_CONTAINS(diverged(R"({"type": "fixed", "value": 1e30})"),
+                 "this was with network.updater.learningRate 1e+30" + kept);
+  const std::string schedule = R"({"type": "cosine", "initial": 1e+30, "final": 0.0, "iterations": 9})";
+  CHECK_CONTAINS(diverged(schedule), "this was with network.updater.learningRate " + schedule + kept);
+  CHECK(directory.names() == std::set<std::string>{"model-diverged.safetensors"});
+}
+
+TEST_CASE("a training that diverges with finite numbers replaces no model, neither the last nor the best") {
+  const test::TemporaryDirectory directory;
+  const auto at = [&](const std::string& name) { return (directory / name).string(); };
+  std::string rows = "a,b,y\n";
+  for (int i = 0; i < 40; ++i) rows += fmt::format("{},{},{}\n", i % 5 - 2, i % 3 - 1, i % 7 - 3);
+  test::writeFile(at("rows.csv"), rows);
+  test::writeFile(at("model.safetensors"), "the model before");
+  test::writeFile(at("best.safetensors"), "the best before");
+  const auto train = [&](std::vector<std::string> sets) {
+    sets.insert(
+        sets.begin(),
+        {fmt::format(R"(data={{"type": "csv", "train": "{}", "regression": true, "batch": 4}})",
+                     at("rows.csv")),
+         R"(network.layers=[{"type": "output", "classes": 1, "loss": "mse", "activation": "identity"}])",
+         "training.workers=1", "training.epochs=2"});
+    RunSession session(runIn(directory, sets));
+    return thrown<NonFiniteScore>([&] { session.train(); });
+  };
+  const std::string rate = R"(network.updater={"type": "sgd", "learningRate": 4})";
+  const std::string diverged = "the training diverged: its loss went from ";
+  CHECK_CONTAINS(train({rate}), diverged);
+  // Early stopping restores the best state of this training, which diverged in its first epoch.
+  CHECK_CONTAINS(train({rate, "listeners.earlyStopping.monitor=trainingScore",
+                        "listeners.earlyStopping.bestFile=" + at("best.safetensors"),
+                        "listeners.checkpoints=" + at("c"), "listeners.checkpoints.best=trainingScore"}),
+                 diverged);
+  CHECK(test::readFile(at("model.safetensors")) == "the model before");
+  CHECK(test::readFile(at("best.safetensors")) == "the best before");
+  CHECK_FALSE(std::filesystem::exists(at("c/checkpoint-best.safetensors")));
+  CHECK(train({}) == "");
+  CHECK(Network::load(at("model.safetensors"))->epoch() == 2);
+}
+
+TEST_CASE("a regression stops, slows down and keeps its best model by R2 or the loss") {
+  const test::TemporaryDirectory directory;
+  const auto at = [&](const std::string& name) { return (directory / name).string(); };
+  Safetensors numbers;
+  Tensor features = Tensor::empty({12, 2}), targets = Tensor::empty({12, 2});
+  for (std::int64_t i = 0; i < 12; ++i) {
+    const auto a = static_cast<float>(i % 4) / 4, b = static_cast<float>(i % 3) / 3;
+    std::ranges::copy(std::array{a, b}, features.data<float>() + 2 * i);
+    std::ranges::copy(std::array{a + b, 2.04f - a}, targets.data<float>() + 2 * i);
+  }
+  numbers.add("features", features);
+  numbers.add("labels", targets);  // numbers: the network's loss makes it a regression
+  writeSafetensors(at("numbers.safetensors"), numbers);
+  RunSession session(runIn(
+      directory,
+      {fmt::format(R"(data={{"type": "safetensors", "train": "{0}", "test": "{0}", "batch": 3,
+                             "validationExamples": 2}})",
+                   at("numbers.safetensors")),
+       R"(network.layers=[{"type": "output", "classes": 2, "loss": "mse", "activation": "identity"}])",
+       R"(network.updater={"type": "sgd", "learningRate": 0.1})", "training.epochs=400",
+       "training.strategy.every=3", "listeners.testEvery=100",
+       R"(listeners.earlyStopping={"monitor": "loss", "patience": 300})",
+       R"(listeners.reduceOnPlateau={"monitor": "r2", "patience": 100})", "listeners.checkpoints=" + at("c"),
+       "listeners.checkpoints.everyEpochs=50", "listeners.checkpoints.best=r2"}));
+  const test::LogLines log;
+  session.train();
+  log.lineWith({"epoch 100: validation R2 "});
+  CHECK(std::filesystem::exists(at("c/checkpoint-best.safetensors")));
+  const auto scores = session.evaluate();
+  const auto result = parseJson(resultsText(session, scores, 1)).as_object();
+  CHECK(result.at("testR2").as_double() > 0.99);
+  CHECK(result.at("testLoss").as_double() < 1e-3);
+  CHECK(result.at("validationR2ByEpoch").as_array().size() == 4);
+  CHECK_FALSE(result.contains("testR2ByEpoch"));
+  CHECK_FALSE(result.contains("testAccuracy"));
+}
+
+TEST_CASE(
+    "files of IDX and safetensors, of CIFAR-10 and of pictures are learned, with their classes' names") {
+  const test::TemporaryDirectory directory;
+  const auto learned = [&](std::string data, int classes) {
+    for (std::size_t at = 0; (at = data.find("DIR", at)) != data.npos;)
+      data.replace(at, 3, directory.path().string());
+    RunSession session(
+        runIn(directory, {"data=" + data, "data.batch=4", "training.epochs=40",
+                          fmt::format(R"(network.layers=[{{"type": "output", "classes": {}}}])", classes)}));
+    session.train();
+    const auto scores = session.evaluate().judged();
+    return fmt::format("{} of {}: {}", scores.accuracy(), scores.examples(),
+                       fmt::join(session.network().inputDescription().classes, " "));
+  };
+  Safetensors rows;
+  Tensor labels = Tensor::empty({4}, DType::Int64);
+  std::ranges::copy(std::array<std::int64_t, 4>{0, 1, 0, 1}, labels.data<std::int64_t>());
+  rows.add("features", Tensor::of({-1, 1, -2, 2}, {4, 1}));
+  rows.add("labels", labels);
+  writeSafetensors(directory / "rows.safetensors", rows);
+  CHECK(learned(R"({"type": "safetensors", "train": "DIR/rows.safetensors", "test": "DIR/rows.safetensors"})",
+                2) == "1 of 4: ");
+
+  // Four images of two pixels.
+  test::writeFile(directory / "images", std::string("\0\0\x08\x03\0\0\0\x04\0\0\0\x01\0\0\0\x02"
+                                                    "\0\0\xff\0\0\xff\xff\0",
+                                                    24));
+  test::writeFile(directory / "labels", std::string("\0\0\x08\x01\0\0\0\x04\0\1\2\1", 12));
+  CHECK(learned(R"({"type": "idx", "trainImages": "DIR/images", "trainLabels": "DIR/labels",
+                    "testImages": "DIR/images", "testLabels": "DIR/labels", "classes": 3})",
+                3) == "1 of 4: 0 1 2");
+
+  for (const auto* const name :
+       {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"}) {
+    const auto file = directory / (std::string(name) + ".bin");
+    test::writeFile(file, "");
+    std::filesystem::resize_file(file, 10000 * 3073);
+  }  // zeros: black images of class 0, an airplane
+  CHECK(learned(R"({"type": "cifar10", "directory": "DIR", "trainExamples": 16, "testExamples": 8})", 10) ==
+        "1 of 8: airplane automobile bird cat deer dog frog horse ship truck");
+
+  for (const auto* const part : {"train", "test"})
+    for (const auto* const name : {"dark", "light"})
+      for (const auto* const number : {"1.png", "2.png", "3.png"}) {
+        const auto file = directory.path() / part / name / number;
+        std::filesystem::create_directories(file.parent_path());
+        test::writePng(file, std::vector<std::uint8_t>(4 * 6, *name == 'd' ? 10 : 240), 6, 4);
+      }
+  CHECK(learned(R"({"type": "images", "train": "DIR/train", "test": "DIR/test", "grey": true})", 2) ==
+        "1 of 6: dark light");
 }
 
 TEST_CASE(

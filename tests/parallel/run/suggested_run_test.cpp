@@ -3,7 +3,9 @@
 #include "muster/datasets/prediction_csv.h"
 #include "muster/parallel/run/detail/watching.h"
 #include "muster/parallel/run/run_session.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/texts.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
@@ -42,6 +44,33 @@ TEST_CASE("a suggested run may stop by another score, whose mode follows") {
   const RunFile run = suggestedRun({.type = "csv", .train = (directory / "rows.csv").string()});
   const std::vector<std::string> sets = {"listeners.earlyStopping.monitor=accuracy"};
   CHECK_NOTHROW(prepareRun(RunFile::parse(run.toJson(), sets)));
+}
+
+TEST_CASE("a run is suggested for few rows, too, but not for one class or one example") {
+  const test::TemporaryDirectory directory;
+  const auto suggested = [&](const std::string& rows, bool regression = false) {
+    test::writeFile(directory / "rows.csv", rows);
+    return suggestedRun(
+        {.type = "csv", .train = (directory / "rows.csv").string(), .regression = regression});
+  };
+  for (const int rows : {2, 3, 5, 9, 33}) {
+    CAPTURE(rows);
+    std::string text = "a,b,kind\n";
+    for (int i = 0; i < rows; ++i) text += i % 2 == 0 ? "1,-1,cat\n" : "-1,1,dog\n";
+    RunFile run = suggested(text);
+    run.training.model = (directory / "model.safetensors").string();
+    run.training.epochs = 1;
+    run.listeners.progress = false;
+    run.listeners.testEvery = 0;
+    const test::LogLines log;
+    RunSession session(RunFile::parse(run.toJson()));
+    session.train();
+    CHECK(session.saved());
+    CHECK(log.all().empty());
+  }
+  CHECK_CONTAINS(test::thrown<Error>([&] { suggested("a,kind\n1,cat\n2,cat\n"); }),
+                 "rows.csv: has a single class");
+  CHECK_CONTAINS(test::thrown<Error>([&] { suggested("a,y\n1,2\n", true); }), "rows.csv: has one example");
 }
 
 TEST_CASE("a run is suggested for tables and pictures alone") {

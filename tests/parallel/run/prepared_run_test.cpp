@@ -1,0 +1,99 @@
+// Runs that are checked, with their data and network, before anything is trained.
+#include "muster/parallel/run/prepared_run.h"
+
+#include <fmt/format.h>
+
+#include "tests/support/temporary_directory.h"
+#include "tests/support/texts.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+using test::thrown;
+using Sets = std::vector<std::string>;
+
+/// 40 pictures in four classes for a network of one layer, with these fields set.
+PreparedRun prepared(const Sets& sets) {
+  return prepareRun(RunFile::parse(R"({"format": "muster-run/1",
+      "data": {"type": "mixtures", "trainExamples": 40, "testExamples": 20, "batch": 8},
+      "network": {"format": "muster.MultiLayerConfiguration", "version": 1,
+                  "layers": [{"type": "output", "classes": 4}]},
+      "training": {"devices": "cpu"}})",
+                                   sets));
+}
+
+/// Why such a run is refused.
+std::string refusal(const Sets& sets) {
+  return thrown<Error>([&] { prepared(sets); });
+}
+
+/// Sets rows of two numbers and what they are, or have, to train with.
+std::string table(const test::TemporaryDirectory& directory, const std::string& rows) {
+  const auto file = directory / "rows.csv";
+  test::writeFile(file, rows);
+  return fmt::format(R"(data={{"type": "csv", "train": "{}", "batch": 2}})", file.string());
+}
+
+TEST_CASE("what does not fit the data is refused before the training, with both numbers") {
+  CHECK(refusal({}) == "");
+  for (const auto& [sets, problem] : {
+           std::pair<Sets, std::string>{{"data.validationExamples=40"},
+                                        "data.validationExamples is 40, and there are 40 examples"},
+           {{"data.classWeights=1,1"}, "class weights: there are weights for classes 0 to 1"},
+           {{"data.classWeights=1,1,1,1,1"}, "data.classWeights: there are 5 weights for 4 classes"},
+           {{"data.dropLast=true", "data.batch=60"},
+            "data.dropLast leaves out a batch that is not full, and data.batch 60 is larger than the 40 "
+            "examples to train with, so none is left"},
+           {{"network.layers[0].classes=3"}, "network and data do not fit: "},
+           {{R"(network.layers=[{"type": "conv2d", "outChannels": 1, "kernel": [9, 9]},
+                            {"type": "output", "classes": 4}])"},
+            "kernel"},
+       }) {
+    CAPTURE(sets.front());
+    CHECK_CONTAINS(refusal(sets), problem);
+  }
+}
+
+TEST_CASE("a network has an output for each class of a table, and a weight for each is given") {
+  const test::TemporaryDirectory directory;
+  const auto three = table(directory, "x,y,kind\n0,1,cat\n1,0,\"dog, big\"\n0,2,bird\n2,0,cat\n");
+  for (const auto* const outputs : {"2", "5"})
+    CHECK(refusal({three, fmt::format("network.layers[0].classes={}", outputs)}) ==
+          fmt::format("network and data do not fit: {} has 3 classes (bird, cat, \"dog, big\"), and the "
+                      "network's output has {}",
+                      (directory / "rows.csv").string(), outputs));
+  const Sets fits{three, "network.layers[0].classes=3"};
+  CHECK(refusal(fits) == "");
+  CHECK(refusal({fits[0], fits[1], "data.classWeights=1,2"}) ==
+        "data.classWeights: there are 2 weights for 3 classes");
+  CHECK(refusal({fits[0], fits[1], "data.classWeights=1,2,3"}) == "");
+  const auto numbers = table(directory, "a,b,y\n1,0,3\n0,1,-1\n1,1,2\n0,0,0\n");
+  CHECK_CONTAINS(refusal({numbers, "data.regression=true", "network.layers[0].loss=mse",
+                          "network.layers[0].activation=identity"}),
+                 "network and data do not fit: ");
+}
+
+TEST_CASE("nothing is chosen by the test set: held-out examples or the training's own score are needed") {
+  for (const std::string who :
+       {"listeners.earlyStopping", "listeners.reduceOnPlateau", "listeners.checkpoints.best"}) {
+    const std::string directory = "listeners.checkpoints.directory=c", byLoss = who + ".monitor=loss";
+    CHECK(refusal({directory, byLoss}) ==
+          who +
+              " chooses by examples that are neither trained on nor tested with: give "
+              "data.validationExamples, a number of training examples to hold out, or the "
+              "monitor trainingScore");
+    CHECK(refusal({directory, byLoss, "data.validationExamples=20"}) == "");
+    CHECK(refusal({directory, who + ".monitor=trainingScore"}) == "");
+  }
+  CHECK(refusal({"listeners.testEvery=1"}) == "");  // only looks
+}
+
+TEST_CASE("a model or a checkpoint of a name that the system does not allow is refused") {
+  const std::string name(1000, 'a');
+  for (const std::string field : {"training.resume", "training.initialModel"})
+    CHECK(refusal({field + "=" + name}) == name + ": cannot be read: File name too long");
+}
+
+}  // namespace
+}  // namespace muster
