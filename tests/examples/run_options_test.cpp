@@ -8,6 +8,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/parallel/run/run_file.h"
+#include "tests/examples/program.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
@@ -16,19 +17,17 @@ namespace {
 
 namespace json = boost::json;
 
-/// The run of examples/mnist.json with these options, as JSON.
-json::value runWith(std::vector<std::string> options) {
+/// A field, by its pointer, of the run of examples/mnist.json with these options.
+json::value field(const std::string& options, const char* pointer) {
   program::FieldChoices choices;
   program::CommandLine line("");
   program::describeFields(line, choices);
+  const auto words = test::wordsOf(options);
   std::vector<const char*> arguments{"muster train"};
-  for (const auto& option : options) arguments.push_back(option.c_str());
+  for (const auto& word : words) arguments.push_back(word.c_str());
   REQUIRE(line.read(static_cast<int>(arguments.size()), arguments.data()));
   const auto text = test::readFile(MUSTER_MNIST_RUN);
-  return json::parse(RunFile::parse(text, choices.all()).toJson());
-}
-
-json::value field(const json::value& run, const char* pointer) {
+  const auto run = json::parse(RunFile::parse(text, choices.all()).toJson());
   boost::system::error_code missing;
   const auto* const found = run.find_pointer(pointer, missing);
   return found != nullptr ? *found : json::value("missing");
@@ -37,75 +36,72 @@ json::value field(const json::value& run, const char* pointer) {
 }  // namespace
 
 TEST_CASE("each option sets its field") {
-  const std::vector<std::tuple<const char*, const char*, const char*, json::value>> rows{
-      {"workers", "4", "/training/workers", 4},
-      {"averaging-frequency", "10", "/training/strategy/every", 10},
-      {"strategy", "diloco", "/training/strategy/name", "diloco"},
-      {"epochs", "7", "/training/epochs", 7},
-      {"batch", "64", "/data/batch", 64},
-      {"updater", "adam", "/network/updater/type", "adam"},
-      {"lr", "0.5", "/network/updater/learningRate/value", 0.5},
-      {"lr", ".5", "/network/updater/learningRate/value", 0.5},
-      {"lr", "2.", "/network/updater/learningRate/value", 2.0},
-      {"momentum", "0.25", "/network/updater/momentum", 0.25},
-      {"l2", "0.125", "/network/l2", 0.125},
-      {"seed", "9", "/data/seed", 9},
-      {"seed", "9", "/network/seed", 9},
-      {"threads-per-worker", "2", "/training/threadsPerWorker", 2},
-      {"pin-threads", "false", "/training/pinThreads", false},
-      {"prefetch", "0", "/training/prefetch", 0},
-      {"math-mode", "fp32", "/training/mathMode", "fp32"},
-      {"device", "cpu", "/training/devices", "cpu"},
-      {"placement", "host", "/training/placement", "host"},
-      {"data", "generated", "/data/type", "generated"},
-      {"data-dir", "7", "/data/directory", "7"},
-      {"examples", "60", "/data/trainExamples", 60},
-      {"examples", "60", "/data/testExamples", 60},
-      {"train-examples", "61", "/data/trainExamples", 61},
-      {"test-examples", "62", "/data/testExamples", 62},
-      {"model", "true", "/training/model", "true"},
-      {"resume", "c", "/training/resume", "c"},
-      {"checkpoint-dir", "c", "/listeners/checkpoints/directory", "c"},
-      {"test-every", "2", "/listeners/testEvery", 2},
-      {"test-iterations", "5", "/listeners/testIterations", 5},
-      {"report", "r", "/listeners/report", "r"},
-      {"tensorboard", "t", "/listeners/tensorBoard", "t"},
-      {"curves", "a.curves.jsonl", "/listeners/curves", "a.curves.jsonl"}};
-  for (const auto& [option, value, pointer, expected] : rows) {
-    CAPTURE(option);
-    CHECK(field(runWith({}), pointer) != expected);
-    CHECK(field(runWith({"--" + std::string(option), value}), pointer) == expected);
+  const std::string saving = "--checkpoint-dir c ", page = "--page --curves a.curves.jsonl ";
+  const std::vector<std::tuple<std::string, const char*, json::value>> rows{
+      {"--workers 4", "/training/workers", 4},
+      {"--averaging-frequency 10", "/training/strategy/every", 10},
+      {"--strategy diloco", "/training/strategy/name", "diloco"},
+      {"--epochs 7", "/training/epochs", 7},
+      {"--batch 64", "/data/batch", 64},
+      {"--updater adam", "/network/updater/type", "adam"},
+      {"--lr 0.5", "/network/updater/learningRate/value", 0.5},
+      {"--lr .5", "/network/updater/learningRate/value", 0.5},
+      {"--lr 2.", "/network/updater/learningRate/value", 2.0},
+      {"--momentum 0.25", "/network/updater/momentum", 0.25},
+      {"--l2 0.125", "/network/l2", 0.125},
+      {"--seed 9", "/data/seed", 9},
+      {"--seed 9", "/network/seed", 9},
+      {"--threads-per-worker 2", "/training/threadsPerWorker", 2},
+      {"--pin-threads false", "/training/pinThreads", false},
+      {"--prefetch 0", "/training/prefetch", 0},
+      {"--math-mode fp32", "/training/mathMode", "fp32"},
+      {"--device cpu", "/training/devices", "cpu"},
+      {"--placement host", "/training/placement", "host"},
+      {"--data generated", "/data/type", "generated"},
+      {"--data-dir 7", "/data/directory", "7"},
+      {"--examples 60", "/data/trainExamples", 60},
+      {"--examples 60", "/data/testExamples", 60},
+      {"--train-examples 61", "/data/trainExamples", 61},
+      {"--test-examples 62", "/data/testExamples", 62},
+      {"--model true", "/training/model", "true"},
+      {"--resume c", "/training/resume", "c"},
+      {saving, "/listeners/checkpoints/directory", "c"},
+      {saving + "--checkpoint-every 2", "/listeners/checkpoints/everyEpochs", 2},
+      {saving + "--checkpoint-iterations 3", "/listeners/checkpoints/everyIterations", 3},
+      {saving + "--checkpoint-minutes 0.5", "/listeners/checkpoints/everyMinutes", 0.5},
+      {saving + "--keep 4", "/listeners/checkpoints/keepLast", 4},
+      {"--test-every 2", "/listeners/testEvery", 2},
+      {"--test-iterations 5", "/listeners/testIterations", 5},
+      {"--report r", "/listeners/report", "r"},
+      {"--tensorboard t", "/listeners/tensorBoard", "t"},
+      {page, "/listeners/curves", "a.curves.jsonl"},
+      {page, "/listeners/page", true},
+      {page + "--page-port 8080", "/listeners/pagePort", 8080},
+      {page + "--group g", "/listeners/group", "g"}};
+  for (const auto& [options, pointer, expected] : rows) {
+    CAPTURE(options);
+    CHECK(field("", pointer) != expected);
+    CHECK(field(options, pointer) == expected);
   }
-  const auto page = runWith({"--page", "--page-port", "8080", "--curves", "a.curves.jsonl", "--group", "g"});
-  CHECK(field(page, "/listeners/page") == true);
-  CHECK(field(page, "/listeners/pagePort") == 8080);
-  CHECK(field(page, "/listeners/group") == "g");
-  const auto saving = runWith({"--checkpoint-dir", "c", "--checkpoint-every", "2", "--checkpoint-iterations",
-                               "3", "--checkpoint-minutes", "0.5", "--keep", "4"});
-  for (const auto& [name, expected] : {std::pair<const char*, json::value>{"everyEpochs", 2},
-                                       {"everyIterations", 3},
-                                       {"everyMinutes", 0.5},
-                                       {"keepLast", 4}})
-    CHECK(saving.at("listeners").at("checkpoints").at(name) == expected);
 }
 
 TEST_CASE("a new strategy, updater or data set drops the fields of the old one, in any order") {
-  CHECK(field(runWith({"--strategy", "averaging"}), "/training/strategy/every") == 3);
-  const auto diloco = runWith({"--strategy-options", "rate=0.5", "--strategy", "diloco"});
+  CHECK(field("--strategy averaging", "/training/strategy/every") == 3);
+  const std::string diloco = "--strategy-options rate=0.5 --strategy diloco";
   CHECK(field(diloco, "/training/strategy/rate") == 0.5);
   CHECK(field(diloco, "/training/strategy/every") != 3);  // its own default
-  const auto adam = runWith({"--lr", "0.25", "--updater", "adam"});
+  const std::string adam = "--lr 0.25 --updater adam";
   CHECK(field(adam, "/network/updater/momentum") == "missing");
   CHECK(field(adam, "/network/updater/learningRate/value") == 0.25);
-  const auto drawn = runWith({"--examples", "50", "--test-examples", "20", "--data", "generated"});
+  const std::string drawn = "--examples 50 --test-examples 20 --data generated";
   CHECK(field(drawn, "/data/trainExamples") == 50);
   CHECK(field(drawn, "/data/testExamples") == 20);
   CHECK(field(drawn, "/data/directory") == "missing");
 }
 
 TEST_CASE("--set wins over an option, and a list is one option of a strategy") {
-  CHECK(field(runWith({"--set", "training.workers=5", "--workers", "4"}), "/training/workers") == 5);
-  const auto listed = runWith({"--strategy", "asynchronous", "--strategy-options", "speeds=1,0.5,every=7"});
+  CHECK(field("--set training.workers=5 --workers 4", "/training/workers") == 5);
+  const std::string listed = "--strategy asynchronous --strategy-options speeds=1,0.5,every=7";
   CHECK(field(listed, "/training/strategy/speeds") == "1,0.5");
   CHECK(field(listed, "/training/strategy/every") == 7);
 }
@@ -137,15 +133,13 @@ TEST_CASE("an error names the option that causes it, or else the file") {
   const program::FieldChoices choices{.byOption = {"training.epochs=2", "training.workers=0"},
                                       .options = {"--epochs 2", "--workers 0"},
                                       .sets = {"data.batch=4"}};
-  const auto text = test::readFile(MUSTER_MNIST_RUN);
+  auto text = test::readFile(MUSTER_MNIST_RUN);
   test::writeFile(path, text);
   CHECK(refusal(choices) == "--workers 0: training.workers must be between 1 and 1024, got 0");
   CHECK(refusal({.byOption = {}, .options = {}, .sets = {"data.batch=0"}}) ==
         "--set data.batch=0: data.batch must be between 1 and 65536, got 0");
-  test::writeFile(path, RunFile::parse(text, std::vector<std::string>{"training.workers=1"}).toJson());
-  std::string wrong = test::readFile(path);
-  wrong.replace(wrong.find("\"workers\": 1"), 12, "\"workers\": 0");
-  test::writeFile(path, wrong);
+  text.replace(text.find("\"workers\": 2"), 12, "\"workers\": 0");
+  test::writeFile(path, text);
   CHECK(refusal(choices) == path + ": training.workers must be between 1 and 1024, got 0");
 }
 
