@@ -4,6 +4,7 @@
 #include "muster/parallel/strategies/outer_averaging.h"
 #include "muster/parallel/strategies/synchronous_gradients.h"
 #include "tests/parallel/training/small_fit.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using namespace muster::test;
