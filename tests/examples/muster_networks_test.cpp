@@ -5,46 +5,34 @@
 #include "muster/core/io/json_value.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/core/nn/multi_layer_network.h"
-#include "muster/parallel/run/run_file.h"
-#include "tests/examples/sandbox.h"
+#include "tests/examples/convnet.h"
 
 namespace muster {
 namespace {
 
-/// The program in a directory with `run.json`: 60 generated digits.
-class Muster : public test::Sandbox {
- public:
-  Muster() {
-    const std::vector<std::string> small{
-        "data.trainExamples=60", "data.testExamples=20",      "data.batch=10",
-        "training.epochs=1",     "training.pinThreads=false", "training.devices=cpu"};
-    write("run.json", RunFile::parse(succeeds("example").out, small).toJson());
+/// Texts of `symbols` symbols, in which each follows the one before.
+void writeTexts(const std::filesystem::path& path, std::int64_t symbols) {
+  Tensor features = Tensor::empty({12, 6}, DType::Int64), labels = Tensor::empty({12, 6}, DType::Int64);
+  for (std::int64_t i = 0; i < 12 * 6; ++i) {
+    features.data<std::int64_t>()[i] = i % symbols;
+    labels.data<std::int64_t>()[i] = (i + 1) % symbols;
   }
-
-  /// Texts of `symbols` symbols, in which each follows the one before.
-  void writeTexts(const std::string& name, std::int64_t symbols) const {
-    Tensor features = Tensor::empty({12, 6}, DType::Int64), labels = Tensor::empty({12, 6}, DType::Int64);
-    for (std::int64_t i = 0; i < 12 * 6; ++i) {
-      features.data<std::int64_t>()[i] = i % symbols;
-      labels.data<std::int64_t>()[i] = (i + 1) % symbols;
-    }
-    Safetensors file;
-    file.add("features", features);
-    file.add("labels", labels);
-    writeSafetensors(directory / name, file);
-  }
-};
+  Safetensors file;
+  file.add("features", features);
+  file.add("labels", labels);
+  writeSafetensors(path, file);
+}
 
 }  // namespace
 
 TEST_CASE("plan refuses what train refuses, in the same words") {
-  const Muster muster;
+  const test::ConvnetRun muster;
   for (const std::string options :
        {"training.workers=0", "training.strategy=diloc", "training.devices=cuda:99", "training.mathMode=tf32",
         "training.resume=missing.safetensors", "training.initialModel=missing.safetensors",
         "training.model=missing/model.safetensors", "training.model=run.json",
-        "training.strategy=adasum --set training.workers=3", "data.validationExamples=60",
-        "network.layers[5].classes=9", "network=resnet19", "network=charLstm", "listeners.earlyStopping=3",
+        "training.strategy=adasum --set training.workers=3", "data.validationExamples=600",
+        "data.classWeights=1,1", "network=resnet19", "network=charLstm", "listeners.earlyStopping=3",
         "listeners.earlyStopping.monitor=r2 --set data.validationExamples=20",
         "listeners.earlyStopping.bestFile=model.safetensors --set data.validationExamples=20",
         "listeners.checkpoints=run.json", "listeners.testEvery=1 --set data.testExamples=-1"}) {
@@ -59,7 +47,7 @@ TEST_CASE("plan refuses what train refuses, in the same words") {
 }
 
 TEST_CASE("a network by its name takes its shapes from the data, and its model has the whole configuration") {
-  const Muster muster;
+  const test::ConvnetRun muster;
   const auto rows = MultiLayerConfiguration::fromJson(
       muster
           .succeeds("summary run.json --json --set network=mlp --set network.hidden=[30,20]"
@@ -68,7 +56,9 @@ TEST_CASE("a network by its name takes its shapes from the data, and its model h
   CHECK(rows.updater.type() == "sgd");
   CHECK(rows.layers.size() == 3);
 
-  const std::string named = " run.json --set network=resnet18 --set network.width=2";
+  const std::string named =
+      " run.json --set network=resnet18 --set network.width=2 --set data.trainExamples=60 --set "
+      "data.batch=10";
   muster.succeeds("train" + named);
   const auto network = Network::load(muster.directory / "model.safetensors");
   CHECK(network->outputShapes().back().second == Shape{10});
@@ -88,9 +78,9 @@ TEST_CASE("a network by its name takes its shapes from the data, and its model h
 }
 
 TEST_CASE("a text of indices trains charLstm and gpt, whose vocabulary is that of the text") {
-  const Muster muster;
-  muster.writeTexts("text.safetensors", 7);
-  muster.writeTexts("less.safetensors", 5);
+  const test::ConvnetRun muster;
+  writeTexts(muster.directory / "text.safetensors", 7);
+  writeTexts(muster.directory / "less.safetensors", 5);
   for (const std::string name : {"charLstm", "gpt"}) {
     muster.write("text.json", fmt::format(R"({{"format": "muster-run/1",
         "data": {{"type": "safetensors", "train": "text.safetensors", "test": "less.safetensors", "batch": 4}},

@@ -28,7 +28,7 @@ std::string refusal(const Sets& sets) {
   return thrown<Error>([&] { prepared(sets); });
 }
 
-/// Sets rows of two numbers and what they are, or have, to train with.
+/// What sets a table of these rows as the data.
 std::string table(const test::TemporaryDirectory& directory, const std::string& rows) {
   const auto file = directory / "rows.csv";
   test::writeFile(file, rows);
