@@ -48,7 +48,7 @@ bool NodeLink::end() {
 void NodeLink::begin(NodeCall& call) {
   const Lock lock(mutex_);
   call.open_ = call.messages_.size();
-  if (call.open_ == 0 || stopped_) return;
+  if (call.open_ == 0 || stopped_ || connection_->failed()) return;
   calls_.push_back(&call);
   posted_.notify_one();
 }
