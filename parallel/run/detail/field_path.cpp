@@ -9,6 +9,10 @@
 namespace muster::detail {
 namespace {
 
+void requirePath(bool valid, std::string_view path) {
+  require(valid, "{}: expected a path as in network.layers[2].outChannels", path);
+}
+
 Step stepOf(std::string_view text, std::string_view path) {
   Step step;
   const auto bracket = std::min(text.find('['), text.size());
@@ -19,11 +23,11 @@ Step stepOf(std::string_view text, std::string_view path) {
     const auto [end, error] = std::from_chars(text.data() + 1, text.data() + text.size(), place);
     const bool closed =
         error == std::errc() && end != text.data() + text.size() && *end == ']' && text[0] == '[';
-    require(closed, "{}: expected a path as in network.layers[2].outChannels", path);
+    requirePath(closed, path);
     text.remove_prefix(static_cast<std::size_t>(end + 1 - text.data()));
     step.places.push_back(place);
   }
-  require(!step.name.empty(), "{}: expected a path as in network.layers[2].outChannels", path);
+  requirePath(!step.name.empty(), path);
   return step;
 }
 
@@ -31,6 +35,7 @@ Step stepOf(std::string_view text, std::string_view path) {
 
 std::vector<Step> stepsOf(std::string_view path) {
   const std::string_view whole = path;
+  requirePath(!path.ends_with('.'), path);
   std::vector<Step> steps;
   while (!path.empty()) {
     const bool option = whole.starts_with(kStrategyPath) && steps.size() == 2;

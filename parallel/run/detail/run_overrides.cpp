@@ -174,7 +174,6 @@ Override overrideOf(const std::string& text) {
   const auto equals = text.find('=');
   require(equals != text.npos && equals > 0, "{}: expected KEY=VALUE, as in training.workers=4", text);
   Override one{.path = text.substr(0, equals), .text = text.substr(equals + 1), .steps = {}, .value = {}};
-  require(!one.path.ends_with('.'), "{}: expected a path as in network.layers[2].outChannels", one.path);
   one.steps = stepsOf(one.path);
   one.value = valueFor(one.path, one.text);
   return one;

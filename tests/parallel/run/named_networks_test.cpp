@@ -6,6 +6,7 @@
 #include "muster/core/io/json_value.h"
 #include "muster/core/io/network_json.h"
 #include "muster/core/nn/network.h"
+#include "muster/parallel/run/detail/named_network_schemas.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/texts.h"
 #include "tests/support/thrown.h"
@@ -84,6 +85,24 @@ TEST_CASE("options of a named network are the given ones, and else their default
   CHECK(configured.at("weightDecay") == 0.25);
   CHECK(configured.at("clipNorm") == 2.0);
   CHECK(configured.at("updater").at("type") == "sgd");
+}
+
+TEST_CASE("the schema of a named network has its options, and a name alone will do") {
+  const auto forms = detail::namedNetworkSchemas({});
+  REQUIRE(forms.size() == 2);
+  const auto& rules = forms[0].at("allOf").as_array();
+  const auto& names = forms[1].at("enum").as_array();
+  REQUIRE(names.size() == networkNames().size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto name = networkNames()[i];
+    CHECK(names[i] == boost::json::value(name));
+    CHECK(rules[i].at("if").at("properties").at("name").at("const") == names[i]);
+    const auto& described = rules[i].at("then").at("properties").as_object();
+    const auto written = parseJson(withAllOptions('"' + name + '"')).as_object();
+    for (const auto& [option, value] : written)
+      CHECK_MESSAGE(described.contains(option), std::string(option));
+    CHECK(described.size() == written.size());
+  }
 }
 
 TEST_CASE("a name, an option or data that do not fit are refused by name") {

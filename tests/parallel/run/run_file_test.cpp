@@ -190,10 +190,6 @@ TEST_CASE("values out of range are refused, and the error names their path") {
       {"network.layers[0].outChannels=0", "network: "},
       {"network.layers=[]", "network: "},
       {"training.workers=0", "training.workers must be between 1 and 1024, got 0"},
-      {"training.epochs=0", "training.epochs must be between 1 and"},
-      {"training.nodes=many", "training.nodes must be auto, none, mpi, gloo or elastic, got many"},
-      {"training.devices=gpu", "training.devices gpu: "},
-      {"training.model=\"\"", "training.model: "},
       {"training.mathMode=fp16",
        "training.mathMode: there is no \"fp16\"; the nearest is fp32, of auto, fp32, tf32, bf16"},
       {"training.strategy.name=diloko",
@@ -204,10 +200,6 @@ TEST_CASE("values out of range are refused, and the error names their path") {
        "training.strategy.period.until must be a whole number, got \"x\""},
       {"training.strategy.period=qrs", "training.strategy.period: there is no type \"qrs\""},
       {"data.classWeights=[1,1e300]", "data.classWeights[1] must fit a float32"},
-      {"listeners.curves=a.json", "listeners.curves must be a name that ends in .curves.jsonl"},
-      {"listeners.checkpoints.everyMinutes=1e300",
-       "listeners.checkpoints.everyMinutes must be between 0 and 1"},
-      {"listeners.earlyStopping.maxMinutes=-1", "listeners.earlyStopping.maxMinutes must be between 0 and 1"},
       {"network.l2=x", "network.l2: expected a number"},
       {"network.updater.learningRate=nan",
        "network.updater.learningRate: expected a finite number that fits a double, got nan"},
@@ -220,17 +212,7 @@ TEST_CASE("values out of range are refused, and the error names their path") {
        "training.strategy.name: there is no strategy \"diloko\"; the nearest is "},
       {"training.epochs=2.5", "training.epochs: expected a whole number, found 2.5"},
       {"network.updater=0.1", "network.updater: expected an object, found 0.1"},
-      {"listeners.pagePort=8080", "listeners.pagePort needs listeners.page"},
-      {"listeners.pagePort=70000", "listeners.pagePort must be between 0 and 65535, got 70000"},
-      {"listeners.group=a", "listeners.group needs listeners.curves"},
-      {"listeners.earlyStopping.mode=most", "listeners.earlyStopping.mode must be min or max, or left out"},
       {"listeners.earlyStopping.mode=min", "listeners.earlyStopping.mode min contradicts"},
-      {"listeners.earlyStopping.minImprovement=1",
-       "listeners.earlyStopping.minImprovement must be below 1, a difference of accuracy from 0 to 1"},
-      {"listeners.earlyStopping={\"patience\": 0, \"restoreBest\": false}",
-       "listeners.earlyStopping.patience and maxMinutes are both 0, and neither restoreBest nor bestFile "},
-      {"listeners.checkpoints.best.monitor=own", "listeners.checkpoints.best.monitor: own is for programs"},
-      {"listeners.checkpoints.directory=\"\"", "listeners.checkpoints.directory: is missing"},
   };
   for (const auto& [set, begin] : cases) {
     const auto text = problem(run, {set});
@@ -429,7 +411,6 @@ TEST_CASE("--set changes any field, adds a missing one, and refuses an invalid p
         "training.model=\xff.st: expected UTF-8, as in all of a run file");
   CHECK(problem(bare, {"network.layers[99].bias=1"}) == "network.layers[99].bias: layers has no element 99");
   CHECK(problem(bare, {"data.type.name=1"}) == "data.type.name: type is no object");
-  CHECK(problem(bare, {"network.layers[x].bias=1"}).find("expected a path as in") != std::string::npos);
 }
 
 TEST_CASE("--set with null takes a field out of the file") {

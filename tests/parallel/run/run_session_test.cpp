@@ -14,6 +14,7 @@
 #include "muster/datasets/source/named_images.h"
 #include "muster/parallel/run/detail/preparation.h"
 #include "muster/parallel/run/detail/saved_data.h"
+#include "muster/parallel/run/detail/session_parts.h"
 #include "muster/parallel/run/results.h"
 #include "muster/parallel/run/run_plan.h"
 #include "tests/support/log_lines.h"
@@ -70,6 +71,7 @@ TEST_CASE("a session has the bits of the same training written by hand, and call
   auto wrapper = ParallelWrapper::Builder(network).workers(2).averagingFrequency(2).build();
   wrapper.fit(train, 3);
   CHECK(stateBits(session.network()) == stateBits(network));
+  CHECK(detail::SessionParts::of(session).watchers.merged->merges == merges->count);
   CHECK(merges->count == 12);  // 13 batches: 7 iterations of worker 0 in an epoch, so 4 rounds
   CHECK(stateBits(*Network::load(directory / "model.safetensors")) == stateBits(network));
 
@@ -181,27 +183,6 @@ TEST_CASE("what a run cannot do is refused before its data are read") {
   CHECK(called);
   CHECK(seen.data.train->examples() == 200);
   CHECK(directory.names().empty());
-}
-
-TEST_CASE(
-    "a run is resumed by one that says the same in other words, and refused if it says something else") {
-  const test::TemporaryDirectory directory;
-  const auto checkpoints = (directory / "c").string();
-  RunSession(runIn(directory, {"listeners.checkpoints=" + checkpoints})).train();
-  const auto resumed = [&](std::vector<std::string> sets) {
-    sets.push_back("training.resume=" + checkpoints);
-    return prepareRun(runIn(directory, sets)).resumed;
-  };
-  // The rate as a number, a default written out, and another left out.
-  const auto same = resumed({"network.updater.learningRate=0.01", "data.splitSeed=5", "network.l2=null"});
-  CHECK_FALSE(same.file.empty());
-  CHECK(same.changes.empty());
-  CHECK(thrown<FileError>([&] {
-          resumed({"network.updater.learningRate=0.02"});
-        }).ends_with("it was trained with network.updater.learningRate.value 0.01 (now 0.02)"));
-  CHECK(thrown<FileError>([&] {
-          resumed({"training.mathMode=fp32"});
-        }).ends_with("it was trained with training.mathMode \"auto\" (now \"fp32\")"));
 }
 
 TEST_CASE("a run continues with other workers, also if they change its strategy's defaults") {

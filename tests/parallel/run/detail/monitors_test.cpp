@@ -1,0 +1,91 @@
+#include "muster/parallel/run/detail/monitors.h"
+
+#include "muster/core/data/in_memory.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/support/test.h"
+
+using namespace muster;
+using namespace muster::detail;
+
+namespace {
+
+LoadedData dataWith(bool validation, bool test) {
+  const auto examples = [](bool any) {  // of two features and a number to predict
+    return any ? std::make_unique<InMemoryDataSetIterator>(Tensor::zeros({6, 2}), Tensor::zeros({6, 1}), 3)
+               : nullptr;
+  };
+  LoadedData data;
+  data.validation = examples(validation);
+  data.test = examples(test);
+  return data;
+}
+
+std::string refusal(const RunListeners& listeners, LoadedData data,
+                    const Layer& output = Output{.classes = 3}) {
+  MultiLayerNetwork network({.inputShape = {2}, .layers = {output}});
+  network.init();
+  return test::thrown<InvalidArgument>([&] { checkMonitors({.listeners = listeners}, data, network); });
+}
+
+const std::string kNoTests = " needs data to test with: data.validationExamples, or a test set";
+
+}  // namespace
+
+TEST_CASE("data to look at may test; a listener chooses by data to validate with, or the training's score") {
+  auto both = dataWith(true, true), test = dataWith(false, true), none = dataWith(false, false);
+  CHECK(&watched(both, "a") == both.validation.get());
+  CHECK(&watched(test, "a") == test.test.get());
+  CHECK_REFUSED(watched(none, "a"), "a" + kNoTests);
+
+  const auto loss = monitoredOf({.monitor = Monitor::Loss, .mode = "min"}, both, "a");
+  CHECK(loss.validation == both.validation.get());
+  CHECK((loss.monitor == Monitor::Loss));
+  CHECK((loss.mode == MonitorMode::Min));
+  CHECK(monitoredOf({.monitor = Monitor::TrainingScore}, test, "a").validation == nullptr);
+  CHECK_REFUSED(monitoredOf({.monitor = Monitor::Loss}, test, "a"),
+                "a chooses by examples that are neither trained on nor tested with: give "
+                "data.validationExamples, a number of training examples to hold out, or the monitor "
+                "trainingScore");
+}
+
+TEST_CASE("listeners without the examples that they need are refused together, with how to do without") {
+  const RunListeners stops{.earlyStopping = RunEarlyStopping{}};
+  const RunCheckpoints best{.directory = "c", .best = RunMonitor{}};
+  CHECK(refusal({.testEvery = 1}, dataWith(false, true)) == "");
+  CHECK(refusal(stops, dataWith(true, false)) == "");
+  CHECK(refusal({.checkpoints = RunCheckpoints{.directory = "c"}}, dataWith(false, false)) == "");
+  CHECK(refusal({.testIterations = 1}, dataWith(false, false)) == "listeners.testIterations" + kNoTests);
+  CHECK(refusal(stops, dataWith(false, true)).starts_with("listeners.earlyStopping chooses by examples "));
+  CHECK(refusal({.checkpoints = best, .reduceOnPlateau = RunPlateau{}}, dataWith(false, true))
+            .ends_with("trainingScore; so does listeners.checkpoints.best; without them: "
+                       "listeners.reduceOnPlateau=null listeners.checkpoints.best=null"));
+  CHECK(refusal({.testEvery = 1, .checkpoints = best, .earlyStopping = RunEarlyStopping{}},
+                dataWith(false, false)) ==
+        "listeners.testEvery" + kNoTests +
+            "; so do listeners.checkpoints.best, listeners.earlyStopping; without them: "
+            "listeners.testEvery=0 listeners.checkpoints.best=null listeners.earlyStopping=null");
+}
+
+TEST_CASE("a score that the network does not have is refused, for each listener by its name") {
+  const Layer classes = Output{.classes = 3}, numbers = Output{.units = 1, .loss = Loss::MeanSquaredError},
+              labels = Output{.units = 2, .loss = Loss::BinaryCrossEntropy};
+  const std::tuple<Monitor, Layer, std::string> cases[] = {
+      {Monitor::Loss, numbers, ""},
+      {Monitor::R2, numbers, ""},
+      {Monitor::Auc, labels, ""},
+      {Monitor::R2, classes, "r2 is measured of a regression, and this network is for classes"},
+      {Monitor::R2, labels, "r2 is measured of a regression, and this network is for labels"},
+      {Monitor::Auc, numbers,
+       "auc is measured of a network with several labels, and this network is for numbers"},
+  };
+  for (const auto& [monitor, output, text] : cases) {
+    const RunMonitor by{.monitor = monitor};
+    const std::pair<const char*, RunListeners> all[] = {
+        {"earlyStopping", {.earlyStopping = RunEarlyStopping{.monitored = by}}},
+        {"reduceOnPlateau", {.reduceOnPlateau = RunPlateau{.monitored = by}}},
+        {"checkpoints.best", {.checkpoints = RunCheckpoints{.directory = "c", .best = by}}}};
+    for (const auto& [field, listeners] : all)
+      CHECK(refusal(listeners, dataWith(true, false), output) ==
+            (text.empty() ? "" : fmt::format("listeners.{}: {}; monitor its loss", field, text)));
+  }
+}

@@ -1,0 +1,72 @@
+#include "muster/parallel/run/detail/network_facts.h"
+
+#include "tests/support/batch_of.h"
+#include "tests/support/list_iterator.h"
+#include "tests/support/test.h"
+
+using namespace muster;
+using namespace muster::detail;
+using test::integers;
+
+namespace {
+
+Tensor floats(const std::vector<float>& values, const Shape& shape) {
+  Tensor tensor = Tensor::empty(shape);
+  std::ranges::copy(values, tensor.data<float>());
+  return tensor;
+}
+
+/// What a network is told of these batches. @param names  of the classes.
+NetworkFacts factsWith(std::vector<Batch> batches, std::vector<std::string> names = {}) {
+  LoadedData data;
+  data.train = std::make_unique<test::ListIterator>(std::move(batches));
+  data.description.classes = std::move(names);
+  return factsOf("a", data);
+}
+
+}  // namespace
+
+TEST_CASE("labels are classes or numbers, by their type, their values and the names of classes") {
+  const Tensor two = Tensor::zeros({2, 3, 4, 5});
+  struct Case {
+    std::vector<Batch> batches;
+    std::vector<std::string> names;
+    std::int64_t classes, numbers;
+  };
+  const Case cases[] = {
+      {{test::batchOf(two, floats({0, 1, 0, 1, 0, 0}, {2, 3}))}, {}, 3, 0},    // one-hot
+      {{test::batchOf(two, floats({0, 1, 0, 1, 1, 0}, {2, 3}))}, {}, 0, 3},    // two ones
+      {{test::batchOf(two, floats({0, 1, 0, 0, 0, 0.5}, {2, 3}))}, {}, 0, 3},  // no one
+      {{test::batchOf(two, floats({0, 1}, {2, 1}))}, {}, 0, 1},
+      {{test::batchOf(two, floats({0, 1}, {2}))}, {}, 0, 1},
+      {{test::batchOf(two, floats({0, 1}, {2, 1}))}, {"no", "yes"}, 2, 0},
+      {{test::batchOf(two, integers({0, 1})), test::batchOf(two, integers({6, 2}))}, {}, 7, 0},
+      {{test::batchOf(two, integers({0, 1}))}, {"a", "b", "c"}, 3, 0},
+  };
+  for (const auto& [batches, names, classes, numbers] : cases) {
+    const auto facts = factsWith(batches, names);
+    CHECK(facts.classes == classes);
+    CHECK(facts.numbers == numbers);
+    CHECK(facts.input == Shape{3, 4, 5});
+    CHECK(facts.symbols == 0);
+  }
+}
+
+TEST_CASE("a text has as many symbols as its largest index says, of features and labels") {
+  const auto text = [](std::vector<std::int64_t> features, std::vector<std::int64_t> labels) {
+    return test::batchOf(integers(features, {1, 2}), integers(labels, {1, 2}));
+  };
+  CHECK(factsWith({text({0, 1}, {1, 2}), text({5, 1}, {1, 0})}).vocabulary() == 6);
+  CHECK(factsWith({text({0, 1}, {1, 8}), text({5, 1}, {1, 0})}).vocabulary() == 9);
+}
+
+TEST_CASE("data that are no pictures of classes, or no text, are refused by the network's name") {
+  CHECK(NetworkFacts{.input = {3, 8, 8}, .classes = 2}.image() == Shape{3, 8, 8});
+  CHECK_REFUSED((NetworkFacts{.name = "convnet", .input = {2}, .classes = 2}.image()),
+                "network: convnet is for pictures [C, H, W] of classes, and an example is [2]");
+  CHECK_REFUSED((NetworkFacts{.name = "convnet", .input = {3, 8, 8}, .numbers = 1}.image()),
+                "network: convnet is for pictures [C, H, W] of classes, and an example is [3, 8, 8], with "
+                "numbers to predict");
+  CHECK_REFUSED((NetworkFacts{.name = "gpt", .input = {2}, .classes = 2}.vocabulary()),
+                "network: gpt is for texts, as indices [T] with a label at each step, and an example is [2]");
+}

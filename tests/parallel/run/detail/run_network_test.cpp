@@ -1,0 +1,107 @@
+#include "muster/parallel/run/detail/run_network.h"
+
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/support/batch_of.h"
+#include "tests/support/list_iterator.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/test.h"
+
+using namespace muster;
+using namespace muster::detail;
+
+namespace {
+
+/// Two examples of six features.
+LoadedData dataWith(const Tensor& labels, std::vector<std::string> classes = {}) {
+  LoadedData data;
+  data.title = "the rows";
+  data.train =
+      std::make_unique<test::ListIterator>(std::vector{test::batchOf(Tensor::zeros({2, 6}), labels)});
+  data.description.classes = std::move(classes);
+  return data;
+}
+
+RunFile runWith(const Layer& output, std::uint64_t seed = 1) {
+  RunFile run;
+  run.network = MultiLayerConfiguration{.seed = seed, .layers = {output}}.toJson();
+  return run;
+}
+
+std::vector<float> weightsOf(Network& network) {
+  const auto values = network.block(BlockKind::Parameters).values.span<float>();
+  return {values.begin(), values.end()};
+}
+
+const Layer kThree = Output{.classes = 3}, kSigmoid = Output{.units = 1, .loss = Loss::BinaryCrossEntropy};
+const Tensor kIndices = test::integers({0, 1});
+
+}  // namespace
+
+TEST_CASE("a network takes its input from the data") {
+  auto data = dataWith(kIndices);
+  CHECK(makeNetwork(runWith(kThree), data)->parameterCount() == 6 * 3 + 3);
+  auto run = runWith(kThree);
+  run.data = {.type = "mixtures", .trainExamples = 8, .testExamples = 4, .batch = 4};
+  run.network = R"({"name": "mlp", "hidden": 5})";
+  CHECK(networkForData(run)->parameterCount() == 128 * 5 + 5 + 5 * 4 + 4);
+}
+
+TEST_CASE("data that do not fit the network are refused, naming both") {
+  const std::string begin = "network and data do not fit: ";
+  struct Case {
+    Layer output;
+    Tensor labels;
+    std::vector<std::string> classes;
+    std::vector<float> weights;
+    std::string refusal;
+  };
+  const Case cases[] = {
+      {kThree, kIndices, {"a", "b", "c"}, {1, 2, 3}, ""},
+      {kThree,
+       kIndices,
+       {"a", "b"},
+       {},
+       begin + "the rows has 2 classes (a, b), and the network's output has 3"},
+      {kSigmoid, Tensor::zeros({2, 1}), {"a", "b"}, {1, 2}, ""},
+      {kSigmoid,
+       Tensor::zeros({2, 1}),
+       {"a", "b", "c"},
+       {},
+       begin + "the rows has 3 classes (a, b, c), and the network's output has 1"},
+      {kThree, kIndices, {}, {1, 2}, "data.classWeights: there are 2 weights for 3 classes"},
+      {kSigmoid,
+       Tensor::zeros({2, 1}),
+       {},
+       {1, 2, 3},
+       "data.classWeights: there are 3 weights for 2 classes"},
+  };
+  for (const auto& [output, labels, classes, weights, refusal] : cases) {
+    auto data = dataWith(labels, classes);
+    data.classWeights = weights;
+    CHECK(test::thrown<InvalidArgument>([&] { makeNetwork(runWith(output), data); }) == refusal);
+  }
+  auto wide = dataWith(Tensor::zeros({2, 5})), none = dataWith(kIndices);
+  CHECK(test::thrown<InvalidArgument>([&] { makeNetwork(runWith(kThree), wide); }).starts_with(begin));
+  none.train = std::make_unique<test::ListIterator>(std::vector<Batch>());
+  CHECK_REFUSED(makeNetwork(runWith(kThree), none), "data: there are no examples to train with");
+}
+
+TEST_CASE("a network begins with the weights of another model, and does not continue its training") {
+  const test::TemporaryDirectory directory;
+  auto data = dataWith(kIndices);
+  auto run = runWith(kThree);
+  const auto initial = weightsOf(*makeNetwork(run, data));
+  const auto trained = makeNetwork(run, data);
+  trained->setCounters(7, 2);
+  trained->trainingState().push_back({"a", Tensor::zeros({1})});
+  trained->save(directory / "m.safetensors");
+
+  run = runWith(kThree, /*seed=*/2);
+  CHECK(weightsOf(*makeNetwork(run, data)) != initial);
+  run.training.initialModel = (directory / "m.safetensors").string();
+  const auto network = makeNetwork(run, data);
+  CHECK(weightsOf(*network) == initial);
+  CHECK(network->iteration() == 0);
+  CHECK(network->trainingState().empty());
+  CHECK(network->loadedFrom().empty());
+}

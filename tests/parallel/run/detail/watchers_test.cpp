@@ -1,0 +1,85 @@
+#include "muster/parallel/run/detail/watchers.h"
+
+#include <typeinfo>
+
+#include "muster/core/data/in_memory.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/support/fake_trainer.h"
+#include "tests/support/test.h"
+
+using namespace muster;
+using namespace muster::detail;
+
+TEST_CASE("a run has the listeners that it asks for, in the order in which they need each other") {
+  using Names = std::vector<std::string_view>;
+  const std::tuple<RunListeners, Shown, Names> cases[] = {
+      {{.progress = false}, {}, {"EpochRecord"}},
+      {{}, {}, {"ProgressListener", "EpochRecord"}},
+      {{}, {.progress = false, .terminal = true}, {"EpochRecord"}},
+      {{.progress = false}, {.terminal = true}, {"WatchListener", "Workers", "EpochRecord"}},
+      {{.progress = false, .testIterations = 3}, {}, {"EvaluationListener", "EpochRecord"}},
+      {{.progress = false,
+        .scoreEvery = 1,
+        .testEvery = 1,
+        .checkpoints = RunCheckpoints{.directory = "c"},
+        .earlyStopping = RunEarlyStopping{},
+        .reduceOnPlateau = RunPlateau{}},
+       {},
+       {"ScoreListener", "EvaluationListener", "EpochRecord", "ReduceOnPlateau", "CheckpointListener",
+        "EarlyStopping"}},
+  };
+  MultiLayerNetwork network({.inputShape = {2}, .layers = {Output{.classes = 2}}});
+  network.init();
+  LoadedData data;
+  for (auto* part : {&data.train, &data.validation})
+    *part =
+        std::make_unique<InMemoryDataSetIterator>(Tensor::zeros({4, 2}), Tensor::zeros({4}, DType::Int64), 2);
+  RunFile run;
+  run.network = network.toJson();
+  for (const auto& [listeners, shown, own] : cases) {
+    run.listeners = listeners;
+    const auto watchers = watch(run, data, network, shown);
+    Names names{"PerformanceListener", "LastState", "MergeCount"};
+    names.insert(names.end(), own.begin(), own.end());
+    REQUIRE(watchers.all.size() == names.size());
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const Listener& listener = *watchers.all[i];
+      CHECK_CONTAINS(typeid(listener).name(), names[i]);
+    }
+    CHECK((watchers.tests != nullptr) == (listeners.testEvery + listeners.testIterations > 0));
+    CHECK((watchers.stopping != nullptr) == listeners.earlyStopping.has_value());
+  }
+}
+
+TEST_CASE("merges and their bytes are counted, and the state at the end is kept") {
+  test::EchoModel model;
+  test::FakeTrainer trainer(model);
+  MergeCount count;
+  for (const std::int64_t bytes : {3, 4}) count.onMerge({.trainer = trainer, .bytes = bytes});
+  CHECK(count.merges == 2);
+  CHECK(count.bytes == 7);
+  LastState last;
+  CHECK_FALSE(last.state);
+  trainer.state.push_back({"a", Tensor::zeros({1})});
+  last.onFitEnd(trainer);
+  CHECK(last.state.value().front().name == "a");
+}
+
+TEST_CASE("fields of modules that this program was built without are refused by name") {
+  const std::pair<RunListeners, std::string> cases[] = {
+      {{.report = "r"}, pagesBuilt() ? "" : fmt::format("listeners.report: {}", kNoPage)},
+      {{.tensorBoard = "t"},
+       tensorBoardBuilt() ? "" : fmt::format("listeners.tensorBoard: {}", kNoTensorBoard)},
+      {{.page = true}, pagesBuilt() ? "" : fmt::format("listeners.page: {}", kNoPage)},
+      {{.curves = "c"}, pagesBuilt() ? "" : fmt::format("listeners.curves: {}", kNoPage)}};
+  for (const auto& [listeners, text] : cases) CHECK_REFUSED(requireModules(listeners), text);
+}
+
+TEST_CASE("pages show the workers, the strategy, the batch and the seed of a run") {
+  RunFile run{.data = {.batch = 7, .seed = 8},
+              .training = {.workers = 3, .strategy = "a", .strategyOptions = "b=1"}};
+  std::string text;
+  for (const auto& [name, value] : hyperParameters(run))
+    text += std::visit([&](const auto& v) { return fmt::format("{} {}, ", name, v); }, value);
+  CHECK(text == "workers 3, strategy a, strategy options b=1, batch 7, seed 8, ");
+}
