@@ -8,6 +8,8 @@
 #include <random>
 #include <string>
 
+#include "muster/parallel/strategies/arrivals.h"
+
 using namespace muster;
 
 namespace {

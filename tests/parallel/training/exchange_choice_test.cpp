@@ -4,6 +4,7 @@
 
 #include "muster/parallel/exchange/device_exchange.h"
 #include "muster/parallel/exchange/host_exchange.h"
+#include "muster/parallel/strategies/strategy_traits.h"
 #include "muster/parallel/training/node_place.h"
 #include "muster/parallel/training/worker_blocks.h"
 #include "tests/parallel/one_segment.h"
