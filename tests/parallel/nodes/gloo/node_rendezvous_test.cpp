@@ -1,12 +1,11 @@
 #include "muster/parallel/nodes/gloo/rendezvous.h"
 
 #include <latch>
-#include <map>
-#include <mutex>
 #include <thread>
 
 #include "muster/parallel/nodes/launched_processes.h"
 #include "muster/parallel/nodes/node_transport.h"
+#include "tests/parallel/nodes/stored_texts.h"
 #include "tests/support/environment.h"
 #include "tests/support/thrown.h"
 
@@ -16,47 +15,13 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Texts in memory.
-class MemoryStore final : public NodeStore {
- public:
-  std::string describe() const override { return "the store"; }
-  void put(const std::string& name, const std::string& text) override {
-    const std::scoped_lock lock(mutex_);
-    texts_[name] = text;
-  }
-  bool create(const std::string& name, const std::string& text) override {
-    const std::scoped_lock lock(mutex_);
-    return texts_.emplace(name, text).second;
-  }
-  std::string get(const std::string& name) override {
-    const std::scoped_lock lock(mutex_);
-    const auto found = texts_.find(name);
-    return found == texts_.end() ? "" : found->second;
-  }
-  void erase(const std::string& name) override {
-    const std::scoped_lock lock(mutex_);
-    texts_.erase(name);
-  }
-  std::vector<std::string> names(const std::string& prefix) override {
-    const std::scoped_lock lock(mutex_);
-    std::vector<std::string> all;
-    for (const auto& [name, text] : texts_)
-      if (name.starts_with(prefix)) all.push_back(name);
-    return all;
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<std::string, std::string> texts_;  // guarded by mutex_
-};
-
 struct Outcome {
   std::string word, problem;
 };
 
 /// Processes [node of nodes] that join with one prefix, and leave once all have returned. @return what each
 /// gets.
-std::vector<Outcome> joined(MemoryStore& store, const std::vector<std::pair<int, int>>& processes,
+std::vector<Outcome> joined(StoredTexts& store, const std::vector<std::pair<int, int>>& processes,
                             std::chrono::milliseconds patience = 20s) {
   std::vector<Outcome> outcomes(processes.size());
   std::latch returned(static_cast<std::ptrdiff_t>(processes.size()));
@@ -74,7 +39,7 @@ std::vector<Outcome> joined(MemoryStore& store, const std::vector<std::pair<int,
 }  // namespace
 
 TEST_CASE("nodes that join get the same word, which differs from run to run, and leave no texts") {
-  MemoryStore store;
+  StoredTexts store;
   std::string before;
   for (int run = 0; run < 2; ++run) {
     const auto outcomes = joined(store, {{0, 3}, {1, 3}, {2, 3}});
@@ -90,7 +55,7 @@ TEST_CASE("nodes that join get the same word, which differs from run to run, and
 }
 
 TEST_CASE("texts of a killed run mislead no node") {
-  MemoryStore store;
+  StoredTexts store;
   store.put("run-node-0", "muster-rendezvous-2 dead0 old 2 7\n");
   store.put("run-node-1", "muster-rendezvous-2 dead1 old 2 7\n");
   store.put("run-session", "muster-rendezvous-2 old complete\ndead0\ndead1\n");
@@ -101,14 +66,14 @@ TEST_CASE("texts of a killed run mislead no node") {
 }
 
 TEST_CASE("a node that does not join is named") {
-  MemoryStore store;
+  StoredTexts store;
   store.put("run-node-2", "muster-rendezvous-2 dead old 3 7\n");  // of a killed process
   store.put("run-node-1", "muster-rendezvous-1 x");
   CHECK(joined(store, {{0, 3}}, 50ms)[0].problem ==
-        "not all nodes have joined the store in 0.05 s: node 1 runs another version of muster");
+        "not all nodes have joined a map in 0.05 s: node 1 runs another version of muster");
   store.erase("run-node-1");
   CHECK(joined(store, {{0, 3}}, 50ms)[0].problem ==
-        "not all nodes have joined the store in 0.05 s: node 1 is missing");
+        "not all nodes have joined a map in 0.05 s: node 1 is missing");
 }
 
 TEST_CASE("the number of launched processes is the launcher's, or 1") {
