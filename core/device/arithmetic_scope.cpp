@@ -9,13 +9,13 @@
 namespace muster {
 namespace {
 
-/// Calls `use(thread)` on each thread of the calling thread's OpenMP team.
+/// Calls `use(index)` on each other thread of the calling thread's OpenMP team.
 template <typename Use>
-void onTeam(std::size_t threads, const Use& use) {
-  if (threads < 2 || !canRunLoops()) return use(std::size_t{0});
-  const int team = static_cast<int>(threads);
+void onOthers(std::size_t others, const Use& use) {
+  if (others == 0 || !canRunLoops()) return;
+  const int team = static_cast<int>(others + 1);
 #pragma omp parallel num_threads(team)
-  use(static_cast<std::size_t>(omp_get_thread_num()));
+  if (const int thread = omp_get_thread_num(); thread > 0) use(static_cast<std::size_t>(thread - 1));
 }
 
 }  // namespace
@@ -26,14 +26,18 @@ ArithmeticScope::ArithmeticScope(int threads)
       levelsBefore_(omp_get_max_active_levels()) {
   omp_set_dynamic(0);
   omp_set_max_active_levels(std::max(1, levelsBefore_));
-  onTeam(others_.size() + 1, [this](std::size_t thread) {
-    std::fegetenv(&before(thread));
-    std::fesetenv(FE_DFL_ENV);  // on x86 this also keeps subnormal numbers
+  // Outside of the team's region: at its end LLVM's OpenMP undoes what the calling thread has set in it.
+  std::fegetenv(&own_);
+  std::fesetenv(FE_DFL_ENV);  // on x86 this also keeps subnormal numbers
+  onOthers(others_.size(), [this](std::size_t index) {
+    std::fegetenv(&others_[index]);
+    std::fesetenv(FE_DFL_ENV);
   });
 }
 
 ArithmeticScope::~ArithmeticScope() {
-  onTeam(others_.size() + 1, [this](std::size_t thread) { std::fesetenv(&before(thread)); });
+  onOthers(others_.size(), [this](std::size_t index) { std::fesetenv(&others_[index]); });
+  std::fesetenv(&own_);
   omp_set_dynamic(dynamicBefore_);
   omp_set_max_active_levels(levelsBefore_);
 }

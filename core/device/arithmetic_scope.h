@@ -20,10 +20,8 @@ class ArithmeticScope {
   ArithmeticScope& operator=(const ArithmeticScope&) = delete;
 
  private:
-  std::fenv_t& before(std::size_t thread) { return thread == 0 ? own_ : others_[thread - 1]; }
-
-  std::fenv_t own_;                  // of the calling thread
-  std::vector<std::fenv_t> others_;  // [thread - 1] of the OpenMP team
+  std::fenv_t own_;                  // the calling thread's before
+  std::vector<std::fenv_t> others_;  // [thread - 1] of its OpenMP team
   int dynamicBefore_, levelsBefore_;
 };
 
