@@ -11,7 +11,6 @@
 namespace muster {
 namespace {
 
-using test::contains;
 using test::Sandbox;
 
 /// The largest difference of two tensors, relative to the first; infinity for other shapes.
@@ -27,8 +26,8 @@ double apart(const Tensor& a, const Tensor& b) {
 
 TEST_CASE("a new head is trained on a frozen body") {
   const Sandbox program(MUSTER_FINE_TUNE);
-  const auto run = test::succeeded(program.run({"--examples", "1500"}));
-  CHECK(contains(run.out, "ResNet-18 of width 8; a new head for 5 classes"));
+  const auto run = program.succeeds("--examples 1500");
+  CHECK_CONTAINS(run.out, "ResNet-18 of width 8; a new head for 5 classes");
   const auto at = run.out.rfind("other images ");
   REQUIRE(at != std::string::npos);
   CHECK(std::stod(run.out.substr(at + 13)) > 0.5);  // guessing is 0.2
@@ -50,10 +49,10 @@ TEST_CASE("a new head is trained on a frozen body") {
   CHECK(apart(*before.find("fc.weight"), *after.find("fc.weight")) > 0.01);
 
   // Another run starts from the first run's file and also trains the backbone.
-  const auto again =
-      test::succeeded(program.run({"--weights", "fine-tuned.safetensors", "--examples", "200", "--epochs",
-                                   "1", "--backbone-rate", "0.1", "--model", "again.safetensors"}));
-  CHECK(contains(again.out, "a new head for 10 classes"));
+  const auto again = program.succeeds(
+      "--weights fine-tuned.safetensors --examples 200 --epochs 1 --backbone-rate 0.1 --model "
+      "again.safetensors");
+  CHECK_CONTAINS(again.out, "a new head for 10 classes");
   CHECK(apart(*before.find("conv1.weight"),
               *readSafetensors(program.directory / "again.safetensors").find("conv1.weight")) > 0);
 
@@ -64,18 +63,17 @@ TEST_CASE("a new head is trained on a frozen body") {
   for (auto& [name, values] : broken.tensors)
     if (name == "layer1.0.bn1.bias") values = Tensor::zeros({9});
   writeSafetensors(program.directory / "broken.safetensors", broken);
-  CHECK(
-      test::errorOf(program.run({"--weights", "broken.safetensors", "--examples", "200"}), 1) ==
+  program.refuses(
+      "--weights broken.safetensors --examples 200",
       "fine_tune: broken.safetensors: does not fit: it lacks: bn1.weight; it has what the network has not: "
-      "bn1.scale; it has other tensors: layer1.0.bn1.bias is float32 [9] on cpu, here float32 [8] on cpu\n");
+      "bn1.scale; it has other tensors: layer1.0.bn1.bias is float32 [9] on cpu, here float32 [8] on cpu\n",
+      1);
 }
 
 TEST_CASE("weights and data that cannot be used are refused before anything is trained") {
   const Sandbox program(MUSTER_FINE_TUNE);
-  const auto missing = program.run({"--weights", "missing"});
-  CHECK(missing.exit == 1);
-  CHECK(missing.err == "fine_tune: missing: cannot be read: No such file or directory\n");
-  CHECK(program.run({"--data", "cifar10"}).err == "fine_tune: --data cifar10 needs --weights\n");
+  program.refuses("--weights missing", "fine_tune: missing: cannot be read: No such file or directory\n", 1);
+  program.refuses("--data cifar10", "fine_tune: --data cifar10 needs --weights\n");
   CHECK(program.directory.names().empty());
 }
 

@@ -1,148 +1,144 @@
 // Ctrl-C: outside the training a program ends at once, with a sentence; within it saves what was trained.
+#include <doctest/doctest.h>
 
-#include "tests/examples/early_interrupt.h"
+#include <csignal>
+#include <thread>
+
+#include "muster/core/nn/network.h"
+#include "tests/examples/sandbox.h"
+#include "tests/support/sanitizers.h"
+#include "tests/support/skip.h"
 
 namespace muster {
 namespace {
 
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
 using test::contains;
 using test::Outcome;
+using test::Program;
 using test::Sandbox;
 
-/// Interrupts a program until a trial ends with `sentence` on standard error, for which the signal has to
-/// come at the right moment. A trial that comes too early is followed by one that waits longer, a trial that
-/// comes too late by one that does not wait.
+/// A sandbox with run.json: a training on a few mixtures, of more epochs than a test waits for.
+struct Endless : Sandbox {
+  Endless() {
+    write("run.json", R"({"format": "muster-run/1", "network": "mlp",
+      "data": {"type": "mixtures", "trainExamples": 96, "testExamples": 40},
+      "training": {"epochs": 1000000, "devices": "cpu", "pinThreads": false, "model": "model"}})");
+  }
+};
+
+constexpr int kTrials = 60;
+
+/// Interrupts a line until a trial ends with `sentence` on standard error, for which the signal has to come
+/// at the right moment. A trial that comes too early is followed by one that waits longer, a trial that comes
+/// too late by one that does not wait. What it left is removed before the next one.
 /// @param awaitBegin  waits until the program has come so far that the moment may be near.
-/// @param early       whether a trial came too early.
+/// @param early       ends standard error, or is in it, if a trial came too early.
 /// @return the last trial.
-Outcome interruptUntil(const std::function<std::unique_ptr<test::Program>()>& start,
-                       const std::function<void(test::Program&)>& awaitBegin,
-                       const std::function<bool(const Outcome&)>& early, const std::string& sentence,
-                       int signal) {
-  using std::chrono::microseconds;
-  constexpr int kTrials = 60;
+Outcome interruptUntil(const Sandbox& sandbox, const std::string& line,
+                       const std::function<void(Program&)>& awaitBegin, const std::string& early,
+                       const std::string& sentence, int signal = SIGINT) {
+  const auto begin = sandbox.directory.names();
   Outcome outcome;
   microseconds delay{0};
   for (int trial = 0; trial < kTrials; ++trial) {
-    const auto program = start();
-    awaitBegin(*program);
+    for (const auto& name : sandbox.directory.names())
+      if (!begin.contains(name)) std::filesystem::remove_all(sandbox.directory / name);
+    auto program = sandbox.start(line);
+    awaitBegin(program);
     std::this_thread::sleep_for(delay);
-    program->signal(signal);
-    outcome = program->wait();
+    program.signal(signal);
+    outcome = program.wait();
     if (outcome.err.ends_with(sentence)) break;
-    delay = early(outcome) ? std::max(microseconds(500), 2 * delay) : microseconds(0);
+    delay = contains(outcome.err, early) ? std::max(microseconds(500), 2 * delay) : microseconds(0);
   }
+  CHECK(test::errorOf(outcome, 130).ends_with(sentence));
   return outcome;
 }
 
-/// Interrupts a program before it trains, until it ends with `sentence`. What a trial left that came too late
-/// is removed before the next one.
-Outcome interruptEarly(const Sandbox& sandbox, const char* executable,
-                       const std::vector<std::string>& arguments, const std::string& sentence, int signal) {
-  const auto begin = sandbox.directory.names();
-  return interruptUntil(
-      [&] {
-        for (const auto& name : sandbox.directory.names()) {
-          if (!begin.contains(name)) std::filesystem::remove_all(sandbox.directory / name);
-        }
-        return std::make_unique<test::Program>(executable, sandbox.launch(arguments));
-      },
-      [&](test::Program& program) { program.awaitHandler(signal); },
-      [](const Outcome& outcome) { return outcome.err.ends_with(": Interrupted.\n"); }, sentence, signal);
+/// Interrupts a line before it trains, until all that it says is `sentence`.
+void checkInterruptEarly(const Sandbox& sandbox, const std::string& line, const std::string& sentence,
+                         int signal = SIGINT) {
+  const auto outcome = interruptUntil(
+      sandbox, line, [&](Program& program) { program.awaitHandler(signal); }, ": Interrupted.\n", sentence,
+      signal);
+  CHECK(outcome.err == sentence);
 }
 
 TEST_CASE("a signal before the training ends a program at once, and it says that nothing was saved") {
-  const std::string many = "60000";  // drawing them takes longer than the start of a program
-  const std::vector<std::string> drawn{"train", MUSTER_MNIST_RUN, "--data", "generated", "--examples", many};
-  const auto check = [](const char* executable, const std::vector<std::string>& arguments) {
-    const Sandbox sandbox(executable);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-      CAPTURE(executable);
-      const auto expected = std::filesystem::path(executable).filename().string() +
-                            ": Interrupted before training; nothing was saved.\n";
-      CHECK(test::errorOf(interruptEarly(sandbox, executable, arguments, expected, signal), 130) == expected);
-      CHECK(sandbox.directory.names().empty());
-    }
-  };
-  check(MUSTER_PROGRAM, drawn);
+  const Sandbox muster;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    // Drawing so many takes longer than the start of a program.
+    checkInterruptEarly(muster, "train " MUSTER_MNIST_RUN " --data generated --examples 60000",
+                        "muster: Interrupted before training; nothing was saved.\n", signal);
+    CHECK(muster.directory.names().empty());
+  }
 }
 
 TEST_CASE("a signal in the other commands is answered, too") {
-  const Sandbox sandbox(MUSTER_PROGRAM);
-  test::writeFile(sandbox.directory / "run.json", sandbox.run({"example"}).out);
-  const auto check = [&](const std::vector<std::string>& arguments, const std::string& expected) {
-    CHECK(test::errorOf(interruptEarly(sandbox, MUSTER_PROGRAM, arguments, expected, SIGINT), 130) ==
-          expected);
-  };
-  const std::string many = "data.trainExamples=60000";
-  check({"plan", "run.json", "--set", many}, "muster: Interrupted.\n");
-  check({"compare", "run.json", "--arm", "averaging", "--arm", "synchronous", "--set", many},
-        "muster: Interrupted; finished runs are kept.\n");
-}
-
-/// A training by muster of a few generated digits, of more epochs than a test waits for.
-std::vector<std::string> endless(const Sandbox& sandbox, const std::vector<std::string>& sets) {
-  test::writeFile(sandbox.directory / "run.json", sandbox.run({"example"}).out);
-  std::vector<std::string> arguments{"train", "run.json"};
-  for (const char* set : {"data.trainExamples=96", "data.testExamples=40", "training.epochs=1000000",
-                          "training.pinThreads=false", "training.devices=cpu"})
-    arguments.insert(arguments.end(), {"--set", set});
-  for (const auto& set : sets) arguments.insert(arguments.end(), {"--set", set});
-  return arguments;
+  const Endless muster;
+  const std::string many = " --set data.trainExamples=60000";
+  checkInterruptEarly(muster, "plan run.json" + many, "muster: Interrupted.\n");
+  checkInterruptEarly(muster, "compare run.json --arm averaging --arm synchronous" + many,
+                      "muster: Interrupted; finished runs are kept.\n");
 }
 
 TEST_CASE("a signal before the first step saves nothing") {
-  const Sandbox sandbox(MUSTER_PROGRAM);
-  test::checkInterruptBeforeFirstStep(
-      sandbox, MUSTER_PROGRAM,
-      [&](const std::string& workers) {
-        return endless(sandbox, {"training.model=earlier", "training.workers=" + workers});
-      },
-      "earlier");
+  // On a loaded machine GCC 12's ran no handler while workers trained, so the program ended only after all
+  // epochs. Why it keeps the signal is not known; without it no signal was lost.
+  if (test::kThreadSanitizer)
+    return test::skip("ThreadSanitizer sometimes keeps the signal until all epochs are trained");
+  const Endless muster;
+  const std::string earlier("\x02\0\0\0\0\0\0\0{}", 10);  // as a model begins
+  for (int trial = 0; trial < kTrials; ++trial) {
+    muster.write("model", earlier);
+    auto running = muster.start("train run.json --workers 64");  // which takes a while to start
+    REQUIRE(running.awaitText("plan: "));
+    std::this_thread::sleep_for(milliseconds(trial % 10));
+    running.signal(SIGINT);
+    const auto outcome = running.wait();
+    REQUIRE(outcome.exit == 130);
+    // Otherwise it came too late, or before the program asked for its signals.
+    if (contains(outcome.out, "ended before the first step: nothing was saved\n")) {
+      CHECK(muster.read("model") == earlier);
+      return;
+    }
+  }
+  FAIL("no signal arrived between the plan and the first step");
 }
 
 TEST_CASE("a training whose directory has vanished is saved in another one") {
-  const Sandbox sandbox(MUSTER_PROGRAM);
-  auto launch = sandbox.launch(endless(sandbox, {"training.model=d/net"}));
-  const auto other = sandbox.directory / "other";
-  launch.environment["TMPDIR"] = other.string();
-  std::filesystem::create_directories(sandbox.directory / "d");
-  std::filesystem::create_directories(other);
-  test::Program running(MUSTER_PROGRAM, launch);
+  Endless muster;
+  const test::TemporaryDirectory other;
+  muster.environment["TMPDIR"] = other.path().string();
+  std::filesystem::create_directory(muster.directory / "d");
+  auto running = muster.start("train run.json --model d/net");
   REQUIRE(running.awaitText("epoch 1/1000000: "));
-  std::filesystem::remove_all(sandbox.directory / "d");
+  std::filesystem::remove_all(muster.directory / "d");
   running.signal(SIGINT);
-  REQUIRE(contains(test::errorOf(running.wait(), 1), "; saved as " + other.string() + "/net-"));
-  for (const auto& file : std::filesystem::directory_iterator(other))
-    CHECK(Network::load(file.path())->iteration() > 0);
+  CHECK_CONTAINS(test::errorOf(running.wait(), 1), "; saved as " + (other / "net-").string());
+  REQUIRE(other.names().size() == 1);
+  CHECK(Network::load(other / *other.names().begin())->iteration() > 0);
 }
 
 TEST_CASE("a signal during the test after the training ends the program, which has saved the network") {
-  const Sandbox sandbox(MUSTER_PROGRAM);
-  const auto arguments = test::withReport(
-      {"train", MUSTER_MNIST_RUN, "--data", "generated", "--train-examples", "64", "--test-examples", "30000",
-       "--epochs", "1", "--pin-threads", "false", "--device", "cpu"},
-      "report");
-  const auto model = sandbox.directory / "mnist-convnet.safetensors";
-  const std::string expected =
-      "muster: Interrupted after training: the network is saved, and further results are left out.\n";
+  const Sandbox muster;
   const auto outcome = interruptUntil(
-      [&] {
-        std::filesystem::remove_all(sandbox.directory / "report");  // of a trial that came too late
-        std::filesystem::remove(model);
-        return std::make_unique<test::Program>(MUSTER_PROGRAM, sandbox.launch(arguments));
-      },
-      [&](test::Program& program) {
-        while (!std::filesystem::exists(model) && !program.endsWithin(std::chrono::milliseconds(1))) continue;
+      muster,
+      "train " MUSTER_MNIST_RUN
+      " --data generated --train-examples 64 --test-examples 10000 --epochs 1 --pin-threads false --device "
+      "cpu --model model" +
+          test::reportIn("report"),
+      [&](Program& program) {
+        while (!muster.has("model") && !program.endsWithin(milliseconds(1))) continue;
       },
       // It still saved the network: then it ends after the test.
-      [](const Outcome& trial) { return contains(trial.err, "Interrupted: the current step is finished"); },
-      expected, SIGINT);
-  CHECK(outcome.exit == 130);
-  CHECK_MESSAGE(outcome.err.ends_with(expected), outcome.err);
-  CHECK_FALSE(contains(outcome.out, "accuracy"));
-  CHECK_FALSE(std::filesystem::exists(sandbox.directory / "report" / "report.html"));
-  CHECK(std::filesystem::exists(model));
+      "Interrupted: the current step is finished",
+      "muster: Interrupted after training: the network is saved, and further results are left out.\n");
+  CHECK_LACKS(outcome.out, "accuracy");
+  CHECK_FALSE(muster.has("report/report.html"));
+  CHECK(muster.has("model"));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
-using test::Convnet;
+using test::ConvnetRun;
 using test::namesIn;
 using test::temporaryIn;
 
@@ -22,18 +22,14 @@ std::uint64_t numberFrom(const char* variable, std::uint64_t otherwise) {
   return text && *text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-/// Two epochs of 38 rounds; a checkpoint every few rounds, so that many kills fall into writing one.
-std::vector<std::string> arguments(const std::string& rule, std::vector<std::string> more) {
-  more.insert(more.end(), {"--epochs", "2", "--batch", "8", "--quiet"});
-  if (rule == "shared") more.insert(more.end(), {"--strategy", "shared"});
-  if (rule == "kept")
-    more.insert(more.end(), {"--averaging-frequency", "3", "--strategy-options", "updaterState=keep"});
-  return Convnet::small(std::move(more));
+/// Two epochs of 38 rounds, by rules that keep state of each worker.
+std::string lineOf(const std::string& rule) {
+  return "train run.json --epochs 2 --batch 8 --quiet " + rule;
 }
 
-const std::vector<std::string> kResuming{
-    "--model", "resumed", "--checkpoint-dir", "c", "--checkpoint-iterations", "2",
-    "--keep",  "2",       "--resume",         "c"};
+/// A checkpoint every few rounds, so that many kills fall into writing one.
+constexpr const char* kResuming =
+    " --model resumed --checkpoint-dir c --checkpoint-iterations 2 --keep 2 --resume c";
 
 }  // namespace
 
@@ -41,21 +37,21 @@ TEST_CASE("killed at random moments and resumed, a training ends with the same b
   const auto kills = numberFrom("MUSTER_KILLS", 20), seed = numberFrom("MUSTER_TEST_SEED", 1);
   std::mt19937_64 random(seed);
   std::uint64_t killed = 0, trainings = 0, writes = 0, unseen = 0;
-  const std::vector<std::string> rules{"kept", "shared"};
+  const std::vector<std::string> rules{"--strategy-options updaterState=keep", "--strategy shared"};
   for (std::size_t r = 0; r < rules.size(); ++r) {
     const auto begin = Clock::now();
-    const Convnet undisturbed;
-    REQUIRE(undisturbed.run(arguments(rules[r], {"--model", "whole"})).exit == 0);
+    const ConvnetRun undisturbed;
+    undisturbed.succeeds(lineOf(rules[r]) + " --model whole");
     const std::chrono::duration<double> whole = Clock::now() - begin;
     const std::string bits = undisturbed.tensorsIn("whole");
     // Moments until shortly after the end of a run: some runs finish, and a new training begins.
     std::uniform_real_distribution<double> moment(0, 1.3 * whole.count());
     while (killed < kills * (r + 1) / rules.size()) {
-      const Convnet convnet;
-      const auto checkpoints = convnet.directory / "c";
+      const ConvnetRun muster;
+      const auto checkpoints = muster.directory / "c";
       for (bool ended = false; !ended;) {
-        const auto before = namesIn(checkpoints), beside = convnet.directory.names();
-        test::Program program(Convnet::kExecutable, convnet.launch(arguments(rules[r], kResuming)));
+        const auto before = namesIn(checkpoints), beside = muster.directory.names();
+        auto program = muster.start(lineOf(rules[r]) + kResuming);
         const bool last = killed >= kills * (r + 1) / rules.size();
         const bool inWriting = !last && killed % 4 == 0;
         // A training that was not seen writing is followed by one that is watched from its beginning.
@@ -75,15 +71,15 @@ TEST_CASE("killed at random moments and resumed, a training ends with the same b
           ++killed;
           const bool writing = !temporaryIn(namesIn(checkpoints), before).empty();
           if (inWriting) CHECK(writing);
-          writes += writing || !temporaryIn(convnet.directory.names(), beside).empty() ? 1 : 0;
+          writes += writing || !temporaryIn(muster.directory.names(), beside).empty() ? 1 : 0;
         } else {
           REQUIRE(outcome.exit == 0);
           ended = true;
         }
       }
       ++trainings;
-      CHECK((convnet.tensorsIn("resumed") == bits));
-      CHECK(convnet.directory.names() == std::set<std::string>{"c", "resumed"});
+      CHECK((muster.tensorsIn("resumed") == bits));
+      CHECK(muster.directory.names() == std::set<std::string>{"c", "resumed", "run.json"});
       const auto left = namesIn(checkpoints);
       CHECK(left.size() == 2);
       CHECK(temporaryIn(left) == "");

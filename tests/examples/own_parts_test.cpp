@@ -10,7 +10,6 @@
 namespace muster {
 namespace {
 
-using test::contains;
 using test::Sandbox;
 
 /// The last accuracy that was printed.
@@ -23,7 +22,7 @@ double accuracyOf(const std::string& text) {
 
 TEST_CASE("a user-defined layer is checked, learns, is saved and loaded") {
   const Sandbox program(MUSTER_OWN_LAYER);
-  const auto run = test::succeeded(program.run({}));
+  const auto run = program.succeeds("");
   CHECK(run.out.starts_with("gradient check: 77 elements; "));
   CHECK(accuracyOf(run.out) > 0.8);
   CHECK(run.out.ends_with("saved: own-layer.safetensors; loaded, it predicts the same, bit for bit\n"));
@@ -35,7 +34,7 @@ TEST_CASE("a user-defined layer is checked, learns, is saved and loaded") {
 
 TEST_CASE("a user-defined model learns with several workers, is saved and loaded") {
   const Sandbox program(MUSTER_OWN_MODEL);
-  const auto run = test::succeeded(program.run({"--workers", "3", "--epochs", "6"}));
+  const auto run = program.succeeds("--workers 3 --epochs 6");
   CHECK(run.out.starts_with("plan: 3 workers on cpu"));
   CHECK(accuracyOf(run.out) > 0.8);
   CHECK(run.out.ends_with("saved: own-model.safetensors; loaded, it predicts the same, bit for bit\n"));
@@ -46,24 +45,24 @@ TEST_CASE("a user-defined model learns with several workers, is saved and loaded
 
 TEST_CASE("a user-defined strategy trains beside averaging, and continues from its file") {
   const Sandbox program(MUSTER_OWN_STRATEGY);
-  const auto run = test::succeeded(program.run({"--epochs", "2"}));
-  CHECK(contains(run.out, ", averaging every 3 iterations: 6 batches a round"));
-  CHECK(contains(run.out, ", annealed averaging every 3 iterations: 6 batches a round"));
-  CHECK(contains(run.out, "\nsaved: own-strategy.safetensors; one epoch more from there\n"));
+  const auto run = program.succeeds("--epochs 2");
+  CHECK_CONTAINS(run.out, ", averaging every 3 iterations: 6 batches a round");
+  CHECK_CONTAINS(run.out, ", annealed averaging every 3 iterations: 6 batches a round");
+  CHECK_CONTAINS(run.out, "\nsaved: own-strategy.safetensors; one epoch more from there\n");
   CHECK(accuracyOf(run.out) > 0.7);
   const auto file = readSafetensors(program.directory / "own-strategy.safetensors");
   CHECK(file.find("updater.strategy.moving average") != nullptr);
 }
 
 TEST_CASE("the same command gives the same bits") {
-  for (const auto& [executable, file] : {std::pair<const char*, const char*>{MUSTER_OWN_LAYER, "own-layer"},
-                                         {MUSTER_OWN_MODEL, "own-model"},
-                                         {MUSTER_OWN_STRATEGY, "own-strategy"}}) {
+  for (const auto& [executable, file] : {std::pair(MUSTER_OWN_LAYER, "own-layer.safetensors"),
+                                         {MUSTER_OWN_MODEL, "own-model.safetensors"},
+                                         {MUSTER_OWN_STRATEGY, "own-strategy.safetensors"}}) {
     CAPTURE(executable);
     const Sandbox program(executable);
-    const auto trained = [&, &name = file](const std::string& workers) {
-      CHECK(program.run({"--epochs", "1", "--examples", "300", "--workers", workers}).exit == 0);
-      return test::readFile(program.directory / (std::string(name) + ".safetensors"));
+    const auto trained = [&, name = file](const char* workers) {
+      program.succeeds(std::string("--epochs 1 --examples 300 --workers ") + workers);
+      return program.read(name);
     };
     const auto first = trained("2");
     CHECK(first == trained("2"));

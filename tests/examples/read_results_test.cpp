@@ -1,6 +1,3 @@
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
 #include "examples/muster/pages.h"
 #include "muster/core/comparison/results_file.h"
 #include "muster/core/nn/multi_layer_network.h"
@@ -16,7 +13,6 @@
 namespace {
 
 using namespace muster;
-using test::contains;
 using test::readFile;
 using test::TemporaryDirectory;
 
@@ -44,8 +40,8 @@ TEST_CASE("Python reads a model's tensors") {
   network.save(directory / "m.safetensors");
   const auto text = printed(directory, "m.safetensors", "numpy");
   if (text.empty()) return;
-  CHECK(contains(text, "output.weight float32 [2, 3] mean 0.25\n"));
-  CHECK(contains(text, "counters.epoch int64 [] mean 0\n"));
+  CHECK_CONTAINS(text, "output.weight float32 [2, 3] mean 0.25\n");
+  CHECK_CONTAINS(text, "counters.epoch int64 [] mean 0\n");
 }
 
 TEST_CASE("pandas reads the points of a comparison") {
@@ -59,11 +55,9 @@ TEST_CASE("pandas reads the points of a comparison") {
   }
   const auto text = printed(directory, "results.jsonl", "pandas");
   if (text.empty()) return;
-  CAPTURE(text);
-  for (const char* column : {"arm", "workers", "seed", "on", "samples", "score"})
-    CHECK(contains(text, column));
-  CHECK(std::count(text.begin(), text.end(), '\n') == 5);  // the head, and two points of two runs
-  CHECK(contains(text, "5678"));
+  for (const char* part : {"arm", "workers", "seed", "on", "samples", "score", "5678"})
+    CHECK_CONTAINS(text, part);
+  CHECK(std::ranges::count(text, '\n') == 5);  // the head, and two points of two runs
 }
 
 TEST_CASE("pandas reads files of curves") {
@@ -74,8 +68,7 @@ TEST_CASE("pandas reads files of curves") {
       {.run = "", .group = "averaging", .failed = "", .series = {{"test/accuracy", {{7, 0.875}}}}});
   const auto text = printed(directory, "runs", "pandas");
   if (text.empty()) return;
-  CAPTURE(text);
-  for (const char* part : {"averaging/seed-1", "test/accuracy", "0.875"}) CHECK(contains(text, part));
+  for (const char* part : {"averaging/seed-1", "test/accuracy", "0.875"}) CHECK_CONTAINS(text, part);
 #else
   test::skip("there is no dygraphs: no files of curves are written");
 #endif
@@ -91,10 +84,7 @@ TEST_CASE("pandas reads event files") {
   const auto text =
       printed(directory, "runs", "tensorboard.backend.event_processing.event_accumulator, pandas");
   if (text.empty()) return;
-  CAPTURE(text);
-  CHECK(contains(text, "seed-1"));
-  CHECK(contains(text, "accuracy"));
-  CHECK(contains(text, "0.875"));
+  for (const char* part : {"seed-1", "accuracy", "0.875"}) CHECK_CONTAINS(text, part);
 #else
   test::skip("there is no protobuf: no event files are written");
 #endif

@@ -9,8 +9,8 @@
 
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/safetensors.h"
-#include "tests/examples/convnet.h"
 #include "tests/examples/in_writing.h"
+#include "tests/examples/convnet.h"
 #include "tests/support/child_process.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/sanitizers.h"
@@ -22,53 +22,47 @@ namespace muster {
 namespace {
 
 using test::contains;
-using test::Convnet;
-using test::Launch;
+using test::ConvnetRun;
 using test::Outcome;
-using test::readFile;
 using Environment = std::map<std::string, std::string>;
 
-const std::vector<std::string> kTraining =
-    Convnet::small({"--epochs", "1", "--batch", "16", "--workers", "2", "--quiet", "--model", "model",
-                    "--checkpoint-dir", "c"});
+const std::string kTraining = "train run.json --batch 16 --quiet --model model --checkpoint-dir c";
 
 /// The model that a training leaves on a machine without limits.
 const std::string& undisturbed() {
   static const std::string bits = [] {
-    const Convnet convnet;
-    REQUIRE(convnet.run(kTraining).exit == 0);
-    return readFile(convnet.directory / "model");
+    const ConvnetRun muster;
+    muster.succeeds(kTraining);
+    return muster.read("model");
   }();
   return bits;
 }
 
-/// The same with a shell command in which "$@" is the training.
-Outcome runBy(const Convnet& convnet, const std::string& line, const Environment& environment = {}) {
-  Launch launch = convnet.launch(kTraining);
-  launch.arguments.insert(launch.arguments.begin(), {"-c", line, "sh", Convnet::kExecutable});
-  for (const auto& [name, value] : environment) launch.environment[name] = value;
-  return test::runProgram("/bin/sh", launch);
+/// The same after shell commands that limit it.
+Outcome runBy(ConvnetRun& muster, const std::string& limits, const Environment& environment = {}) {
+  for (const auto& [name, value] : environment) muster.environment[name] = value;
+  return muster.shell(limits + "exec muster " + kTraining);
 }
 
 void checkTrains(const std::string& line, const Environment& environment = {}) {
   CAPTURE(line);
-  const Convnet convnet;
-  const Outcome outcome = runBy(convnet, line, environment);
+  ConvnetRun muster;
+  const Outcome outcome = runBy(muster, line, environment);
   CAPTURE(outcome.err);
   CHECK(outcome.exit == 0);
-  CHECK((readFile(convnet.directory / "model") == undisturbed()));
+  CHECK((muster.read("model") == undisturbed()));
 }
 
 /// Checks that it either trains or ends with one line that contains `words`.
 /// @return whether it trained.
 bool trainsOrSays(const std::string& line, const std::string& words, const Environment& environment = {}) {
   CAPTURE(line);
-  const Convnet convnet;
-  const Outcome outcome = runBy(convnet, line, environment);
+  ConvnetRun muster;
+  const Outcome outcome = runBy(muster, line, environment);
   CAPTURE(outcome.exit);
   CAPTURE(outcome.err);
   if (outcome.exit == 0) {
-    CHECK((readFile(convnet.directory / "model") == undisturbed()));
+    CHECK((muster.read("model") == undisturbed()));
     return true;
   }
   // The system could not load the program's libraries (optional modules have many), so it did not start.
@@ -81,17 +75,17 @@ bool trainsOrSays(const std::string& line, const std::string& words, const Envir
 }  // namespace
 
 TEST_CASE("programs run without a home, a directory for temporary files or a locale") {
-  checkTrains("exec \"$@\"", {{"HOME", "/proc"}, {"MUSTER_CACHE_DIR", ""}, {"XDG_CACHE_HOME", ""}});
-  checkTrains("unset HOME MUSTER_CACHE_DIR XDG_CACHE_HOME; exec \"$@\"");
-  checkTrains("exec \"$@\"", {{"TMPDIR", "/nonexistent"}});
-  checkTrains("exec \"$@\"", {{"LC_ALL", "garbage"}});
-  checkTrains("unset LANG LC_ALL; exec \"$@\"");
+  checkTrains("", {{"HOME", "/proc"}, {"MUSTER_CACHE_DIR", ""}, {"XDG_CACHE_HOME", ""}});
+  checkTrains("unset HOME MUSTER_CACHE_DIR XDG_CACHE_HOME; ");
+  checkTrains("", {{"TMPDIR", "/nonexistent"}});
+  checkTrains("", {{"LC_ALL", "garbage"}});
+  checkTrains("unset LANG LC_ALL; ");
 }
 
 TEST_CASE("with few file descriptors a program trains, or reports too many open files") {
   int trained = 0;
   for (const int files : {6, 7, 8, 10, 14})
-    trained += trainsOrSays(fmt::format("ulimit -n {}; exec \"$@\"", files), "oo many open files") ? 1 : 0;
+    trained += trainsOrSays(fmt::format("ulimit -n {}; ", files), "oo many open files") ? 1 : 0;
   CHECK(trained > 0);
 }
 
@@ -137,13 +131,13 @@ TEST_CASE("cores that are taken away during a training change nothing") {
 }
 
 TEST_CASE("a clock that is set back by an hour again and again changes nothing") {
-  checkTrains("exec \"$@\"", {{"LD_PRELOAD", MUSTER_FAILING_CALLS_LIBRARY}, {"MUSTER_CLOCK_RUNS_BACK", "1"}});
+  checkTrains("", {{"LD_PRELOAD", MUSTER_FAILING_CALLS_LIBRARY}, {"MUSTER_CLOCK_RUNS_BACK", "1"}});
 }
 
 TEST_CASE("if a thread cannot be started, a program trains without it or names it") {
   int refused = 0;
   for (const int nth : {0, 1, 3, 4})
-    refused += trainsOrSays("exec \"$@\"", "the thread of ",
+    refused += trainsOrSays("", "the thread of ",
                             {{"LD_PRELOAD", MUSTER_FAILING_CALLS_LIBRARY},
                              {"MUSTER_FAILING_CALLS", fmt::format("thread,{},{},-1,/", nth, EAGAIN)}})
                    ? 0
@@ -182,24 +176,24 @@ TEST_CASE("under a limit on addresses a program trains, or says what failed, and
   int ended = 0;
   for (int limit = from; limit <= to; limit += step) {
     CAPTURE(limit);
-    const Convnet convnet;
-    const Outcome outcome = runBy(convnet, fmt::format("ulimit -c 0 -v {}000; exec \"$@\"", limit));
+    ConvnetRun muster;
+    const Outcome outcome = runBy(muster, fmt::format("ulimit -c 0 -v {}000; ", limit));
     CAPTURE(outcome.err);
     if (outcome.exit == 127) continue;  // the system could not load the program's libraries
     ++ended;
     if (outcome.exit == 0) {
-      CHECK((readFile(convnet.directory / "model") == undisturbed()));
+      CHECK((muster.read("model") == undisturbed()));
       continue;
     }
     CHECK(outcome.exit == 1);  // below 0 after a signal
     CHECK(outcome.err.starts_with("muster: "));
     CHECK(outcome.err.ends_with("\n"));
-    for (const auto& name : test::namesIn(convnet.directory.path())) {
+    for (const auto& name : test::namesIn(muster.directory.path())) {
       CAPTURE(name);
-      if (name == "model") CHECK_NOTHROW(checkModelFile(convnet.directory / name));
+      if (name == "model") CHECK_NOTHROW(checkModelFile(muster.directory / name));
     }
-    for (const auto& name : test::namesIn(convnet.directory / "c"))
-      if (name.ends_with(".safetensors")) CHECK_NOTHROW(checkModelFile(convnet.directory / "c" / name));
+    for (const auto& name : test::namesIn(muster.directory / "c"))
+      if (name.ends_with(".safetensors")) CHECK_NOTHROW(checkModelFile(muster.directory / "c" / name));
   }
   CHECK(ended > 0);
 }
@@ -209,10 +203,10 @@ TEST_CASE("on a full disk without a directory for temporary files, the error nam
   const test::TemporaryDirectory home;  // where the network is written instead
   for (const int nth : {0, 5, 20}) {
     CAPTURE(nth);
-    const Convnet convnet;
-    const auto under = convnet.directory.path().string();
+    ConvnetRun muster;
+    const auto under = muster.directory.path().string();
     const Outcome outcome =
-        runBy(convnet, "exec \"$@\"",
+        runBy(muster, "",
               {{"LD_PRELOAD", MUSTER_FAILING_CALLS_LIBRARY},
                {"MUSTER_FAILING_CALLS", fmt::format("write,{},{},-1,{}", nth, ENOSPC, under)},
                {"TMPDIR", "/nonexistent"},
