@@ -552,7 +552,7 @@ Answer World::carryOut(const Access& access) {
 
 /// A card's count of beats is compared with others only, so what counts is how many are missing.
 std::string World::normal(const std::string& name, const std::string& text) const {
-  if (!name.starts_with(elastic::kMember)) return text;
+  if (!name.starts_with(elastic::kMember) || name == elastic::kMember) return text;  // that is of a listing
   std::istringstream words(text);
   std::string magic, rest;
   std::int64_t beat = 0;
