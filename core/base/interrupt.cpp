@@ -47,8 +47,9 @@ constexpr std::string_view kAtOnce =
     "\nInterrupted again: the program ends at once, and what is not saved yet is lost.\n";
 
 /// Writes the line and ends the program. Only the first handler does so: one in another thread waits for it,
-/// because ending the program at once would lose the line. Async-signal-safe.
-[[noreturn]] void endProgram(std::string_view line) {
+/// because ending the program at once would lose the line. Async-signal-safe: AddressSanitizer would allocate
+/// memory before a call that does not return, and wait for ever if the signal came in an allocation.
+[[noreturn, gnu::no_sanitize_address]] void endProgram(std::string_view line) {
   while (ending.exchange(true)) ::pause();
   if (!line.empty()) {
     // A full pipe or a stopped terminal must not keep the program from ending.
@@ -82,7 +83,7 @@ bool isSecond(std::int64_t stamp, std::int64_t firstStamp) {
 }
 
 /// Calls only async-signal-safe functions; `request_stop` is not one.
-void onSignal(int signal) {
+[[gnu::no_sanitize_address]] void onSignal(int signal) {
   const int savedError = errno;
   ++inHandler;
   const int pipe = pipeOfInterrupt;
