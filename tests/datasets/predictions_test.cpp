@@ -64,3 +64,23 @@ TEST_CASE("what does not exist is refused") {
   CHECK(thrown<InvalidArgument>([&] { one.valueOf(0, 3); }) ==
         "predictions: there is no row 0 with a column 3 in 1 row of 3");
 }
+
+TEST_CASE("columns to keep are named as in CSV, each once, and none as a column of the output") {
+  const auto table = parseTable("id,\"name, first\",prediction\n7,\"A, B\",red\n", {}, "f.csv");
+  for (const Names& keep : {Names{"id,\"name, first\""}, {"id", "name, first"}}) {
+    const KeptColumns kept(table, keep);
+    CHECK(kept.header("prediction,probability") == "id,\"name, first\",prediction,probability");
+    CHECK(kept.row(0) == "7,\"A, B\",");
+  }
+  CHECK(KeptColumns(table, {}).header("prediction") == "prediction");
+  const auto refused = [&](const Names& keep) {
+    return thrown<InvalidArgument>([&] { KeptColumns(table, keep).header("prediction"); });
+  };
+  CHECK(refused({"id,"}) == "columns to keep, \"id,\": one of them has no name");
+  CHECK(refused({"id,prediction", "id"}) == "columns to keep: id is named twice");
+  CHECK(refused({"prediction"}) ==
+        "columns to keep: the output has a column prediction of its own; keep others, or rename it in the "
+        "table");
+  CHECK(thrown<FileError>([&] { KeptColumns(table, {"idd"}); }) ==
+        "f.csv: has no column \"idd\"; the nearest of its 3 is id");
+}

@@ -20,7 +20,7 @@
 #include "muster/core/ops/loss.h"
 #include "muster/datasets/generated_digits.h"
 #include "muster/parallel/parallel_wrapper.h"
-#include "tests/support/temporary_directory.h"
+#include "tests/support/working_directory.h"
 
 #ifdef MUSTER_PAGES_ONNX
 #include "muster/core/interop/onnx/onnx_layer.h"
@@ -33,15 +33,7 @@ namespace muster_pages {
 using namespace muster;
 
 /// Runs a block in a new empty directory.
-class Sandbox {
- public:
-  Sandbox() { std::filesystem::current_path(directory_.path()); }
-  ~Sandbox() { std::filesystem::current_path(before_); }
-
- private:
-  std::filesystem::path before_ = std::filesystem::current_path();
-  test::TemporaryDirectory directory_;
-};
+using Sandbox = test::WorkingDirectory;
 
 /// Replaces the library's iterator by a few generated digits, so that a page's program needs no files.
 class MnistDataSetIterator : public GeneratedDigitsIterator {

@@ -35,6 +35,7 @@ TEST_CASE("a classification's scores have means, classes by name and the confusi
   const auto& cat = json.at("classes").at(0);
   CHECK(cat.at("name") == "cat");
   CHECK(number(cat, "examples") == 3);
+  CHECK(number(cat, "precision") == 1);
   CHECK(number(cat, "recall") == Approx(2 / 3.));
   CHECK(cat.at("predictedAs") == boost::json::value{2.0, 1.0});
 }

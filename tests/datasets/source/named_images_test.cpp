@@ -4,6 +4,7 @@
 #include "muster/datasets/gaussian_mixtures.h"
 #include "tests/datasets/idx_bytes.h"
 #include "tests/support/environment.h"
+#include "tests/support/http_server.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
@@ -56,6 +57,7 @@ TEST_CASE("broken data that are given are refused, and generated digits do not s
   CHECK(refused({.type = "mnistOrGenerated", .directory = given}));
   const test::Environment variable("MUSTER_DATA_DIR", given);
   CHECK(refused({.type = "mnistOrGenerated"}));
+  CHECK(refused({.type = "mnist"}));
   const auto none = (directory / "none").string();
   CHECK(thrown<FileError>([&] { namedImages({.type = "mnistOrGenerated", .directory = none}); }) ==
         none + ": no such directory, given by data.directory");
@@ -72,6 +74,27 @@ TEST_CASE("generated digits stand in for MNIST if there is no place to download 
   drawn.type = "generated";
   CHECK(std::ranges::equal(images.train->pixels(), namedImages(drawn).train->pixels()));
   CHECK_CONTAINS(thrown<InvalidArgument>([] { namedImages({.type = "mnist"}); }), "MUSTER_CACHE_DIR");
+}
+
+TEST_CASE("the notice of generated digits says where MNIST was looked for") {
+  const test::TemporaryDirectory given, cache;
+  const auto nowhere = test::deadAddress();
+  const test::Environment address("MUSTER_MNIST_URL", nowhere), direct("no_proxy", "127.0.0.1");
+  const auto noticeWith = [](const std::filesystem::path& data, const std::filesystem::path& cached) {
+    const test::Environment variable("MUSTER_DATA_DIR", data.string()),
+        place("MUSTER_CACHE_DIR", cached.string());
+    return namedImages({.type = "mnistOrGenerated", .trainExamples = 10, .testExamples = 5}).notice;
+  };
+  const std::string start = "MNIST is not available, so this trains on generated digits (",
+                    file = "mnist: train-images-idx3-ubyte.gz is ";
+  const auto mnist = (cache / "mnist").string();
+  const auto notice = noticeWith("", cache.path());
+  CHECK(notice.starts_with(start + file + "not in " + mnist));
+  CHECK_CONTAINS(notice, "; download: " + nowhere);
+  CHECK_CONTAINS(noticeWith(given.path(), cache.path()),
+                 file + "neither in " + given.path().string() + " nor in " + mnist);
+  test::writeFile(given / "file", "in the way");
+  CHECK(noticeWith("", given / "file").starts_with(start + (given / "file").string()));
 }
 
 TEST_CASE("the files of published data sets are found, each with what names its place") {

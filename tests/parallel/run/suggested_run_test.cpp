@@ -1,5 +1,8 @@
 #include "muster/parallel/run/suggested_run.h"
 
+#include <boost/json/value.hpp>
+
+#include "muster/core/io/json_value.h"
 #include "muster/datasets/prediction_csv.h"
 #include "muster/parallel/run/detail/watching.h"
 #include "muster/parallel/run/run_session.h"
@@ -21,7 +24,12 @@ TEST_CASE("the run that is suggested for a table learns it, and its predictions 
   RunFile run = suggestedRun({.type = "csv", .train = (directory / "rows.csv").string(), .leaveOut = {"id"}});
   CHECK(run.data.validationExamples == 15);  // three rows in twenty
   CHECK(run.data.batch == 5);                // 85 rows to train with, a sixteenth of them
-  CHECK(run.listeners.earlyStopping.has_value());
+  const auto network = parseJson(run.network);
+  CHECK(network.at("l2").to_number<double>() == doctest::Approx(1.0 / 85));
+  CHECK(network.at_pointer("/updater/learningRate/value").to_number<double>() == 0.001);
+  CHECK(run.training.epochs == 800);  // 80000 steps of 17 would be 4705
+  REQUIRE(run.listeners.earlyStopping.has_value());
+  CHECK(run.listeners.earlyStopping->patience == 90);
   run.training.model = (directory / "model.safetensors").string();
   run.training.epochs = 100;
   run.listeners = {.progress = false};
@@ -34,6 +42,17 @@ TEST_CASE("the run that is suggested for a table learns it, and its predictions 
   const auto text = predictionsCsv(model, readTable(directory / "new.csv"), {"id"});
   CHECK(text.starts_with("id,prediction,probability,probability of a,\"probability of b,c\"\nu,a,"));
   CHECK(text.find("\n\"v,w\",\"b,c\",") != std::string::npos);
+}
+
+TEST_CASE("the model of a suggested run is named after the data, so that another run does not replace it") {
+  const test::TemporaryDirectory directory;
+  const auto modelFor = [&](const char* file) {
+    test::writeFile(directory / file, "size,kind\n1.5,a\n2.5,b\n4.5,a\n");
+    return suggestedRun({.type = "csv", .train = (directory / file).string()}).training.model;
+  };
+  CHECK(modelFor("a.csv") == "a.safetensors");
+  CHECK(modelFor("b.c.csv") == "b.c.safetensors");
+  CHECK(modelFor("-a.csv") == RunTraining().model);  // this would be an option
 }
 
 TEST_CASE("a suggested run may stop by another score, whose mode follows") {

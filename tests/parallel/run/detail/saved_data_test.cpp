@@ -1,0 +1,311 @@
+// What a model's file says of the data of its training: which examples test it, which data it goes on with.
+#include "muster/parallel/run/detail/saved_data.h"
+
+#include <fmt/ranges.h>
+
+#include "muster/parallel/run/prepared_run.h"
+#include "tests/support/log_lines.h"
+#include "tests/support/test.h"
+#include "tests/support/working_directory.h"
+
+namespace muster {
+namespace {
+
+using detail::chooseSplit;
+using test::thrown;
+using Texts = std::vector<std::string>;
+
+/// Rows of different sizes, of the classes a and b by turns.
+std::string rowsFrom(int first, int end) {
+  std::string rows;
+  for (int i = first; i < end; ++i) rows += fmt::format("{},{}\n", 0.5 * i * i, i % 2 == 0 ? "a" : "b");
+  return rows;
+}
+
+const std::string kHeader = "size,kind\n";
+const std::string kRows = kHeader + rowsFrom(0, 40), kMore = kHeader + rowsFrom(0, 41),
+                  kTurned = kHeader + rowsFrom(20, 40) + rowsFrom(0, 20), kNew = kHeader + rowsFrom(100, 120);
+
+/// The directory that a case works in, with tables and models of them.
+class Tables : test::WorkingDirectory {
+ public:
+  Tables() { write("rows.csv", kRows); }
+
+  static void write(const std::string& name, const std::string& text) { test::writeFile(name, text); }
+
+  /// A run that holds out 10 of the 40 rows of rows.csv.
+  static RunFile run(const Texts& sets = {}) {
+    return RunFile::parse(R"({"format": "muster-run/1",
+        "data": {"type": "csv", "train": "rows.csv", "validationExamples": 10}, "network": "mlp",
+        "training": {"devices": "cpu"}, "listeners": {"progress": false}})",
+                          sets);
+  }
+  static PreparedRun prepared(const Texts& sets) { return prepareRun(run(sets)); }
+
+  /// Saves a model as a training of this run would, but untrained.
+  static void save(const std::string& model, const Texts& sets = {}) {
+    const auto p = prepared(sets);
+    saveModel(*p.network, model, detail::notesOf(p.run, p.data));
+  }
+};
+
+TEST_CASE(
+    "a training resumes only what its data held, in whichever file, but their model may begin another") {
+  const Tables tables;
+  tables.save("m");
+  const auto resumed = [&](const std::string& rows, const Texts& sets) {
+    tables.write("rows.csv", rows);
+    return tables.prepared(sets);
+  };
+  const auto refusal = [&](const std::string& rows, Texts sets = {}) {
+    sets.emplace_back("training.resume=m");
+    return thrown<FileError>([&] { resumed(rows, sets); });
+  };
+  const std::string head = "m: was trained ",
+                    tail =
+                        "; training.initialModel=m begins another training, with its weights and the data "
+                        "of now";
+  auto edited = kRows;
+  edited.replace(edited.rfind(",b\n"), 2, ",a");
+  CHECK(refusal(edited) == head + "when rows.csv had other examples, or other labels of them" + tail);
+  CHECK(refusal(kTurned) == head + "when rows.csv had the same examples in another order" + tail);
+  CHECK(refusal(kMore) == head + "when rows.csv had 40 examples (now 41)" + tail);
+  CHECK_NOTHROW(resumed(kMore, {"training.initialModel=m"}));
+
+  const std::string moved = "data.train=moved.csv";
+  tables.write("moved.csv", kMore);
+  CHECK(refusal(kRows, {moved}) ==
+        head + "with rows.csv, and moved.csv has 41 examples instead of 40" + tail);
+  tables.write("moved.csv", kRows);
+  CHECK(resumed(kMore, {moved, "training.resume=m"}).resumed.changes.empty());
+
+  const std::string tested = "data.test=test.csv";
+  tables.write("rows.csv", kRows);
+  tables.write("test.csv", kNew);
+  tables.save("m", {tested});
+  tables.write("test.csv", kHeader + rowsFrom(101, 121));
+  const test::LogLines log;
+  CHECK_NOTHROW(resumed(kRows, {tested, "training.resume=m"}));
+  CHECK(log.all() == Texts{"warning: m: was trained when the test data had other examples, or other labels "
+                           "of them; the scores are of those of now"});
+}
+
+TEST_CASE(
+    "a training that goes on with a model reads the rows as it does, and needs its columns and classes") {
+  const Tables tables;
+  tables.save("m");
+  const auto known = readInputDescription("m");
+  tables.write("rows.csv", kHeader + rowsFrom(40, 80));  // of another median
+  CHECK(tables.prepared({"training.initialModel=m"}).data.description == known);
+  for (const char* how : {"training.resume=m", "training.initialModel=m"}) {
+    CAPTURE(how);
+    tables.write("rows.csv", "mass,kind\n" + rowsFrom(0, 40));
+    CHECK(thrown<InvalidArgument>([&] { tables.prepared({how}); }) ==
+          "column 1 is mass in rows.csv, and size in the model");
+    auto renamed = kRows;
+    std::ranges::replace(renamed, 'b', 'c');
+    tables.write("rows.csv", renamed);
+    CHECK(thrown<InvalidArgument>([&] { tables.prepared({how}); }) ==
+          "class 1 is c in rows.csv, and b in the model");
+  }
+}
+
+TEST_CASE("a model's data are divided as for its training, and an override that says otherwise is refused") {
+  const Tables tables;
+  tables.save("m", {"data.seed=5"});
+  const auto heldOut = [&](const Texts& sets) {
+    auto run = tables.run(sets);
+    chooseSplit(run, "m", "validation", sets);
+    return loadData(run.data).rows.validation;
+  };
+  const auto held = loadData(tables.run({"data.seed=5"}).data).rows.validation;
+  CHECK(heldOut({}) == held);  // the run's own seed is 123
+  CHECK(heldOut({"data.seed=9", "data.shuffle=false"}) == held);
+  CHECK(heldOut({"data.splitSeed=5"}) == held);
+  for (const auto& [set, difference] : {std::pair{"data.splitSeed=123", "data.splitSeed 5 (now 123)"},
+                                        {"data.splitSeed=-1", "data.splitSeed 5 (now -1)"},
+                                        {"data.validationExamples=20", "data.validationExamples 10 (now 20)"},
+                                        {"data.validationExamples=0", "data.validationExamples 10 (now 0)"},
+                                        {"data.testExamples=20", "data.testExamples 0 (now 20)"}})
+    CHECK(thrown<FileError>([&] { heldOut({set}); }) ==
+          fmt::format("m: was trained with {}, so it may have been trained with examples that would now be "
+                      "held out; leave that out, and they are held out as they were",
+                      difference));
+  auto other = tables.run({"data.validationExamples=20"});  // by its file
+  CHECK(chooseSplit(other, "m", "validation").remark ==
+        "m: was trained with data.validationExamples 10 (now 20): what was held out then is held out now");
+  CHECK(loadData(other.data).rows.validation == held);
+}
+
+TEST_CASE(
+    "examples that were drawn to test a model are not validated with, and the same ones test it again") {
+  const Tables tables;
+  tables.save("m", {"data.testExamples=8"});
+  tables.write("new.csv", kNew);
+  const auto rows = [&](const char* part, const Texts& sets) {
+    auto run = tables.run(sets);
+    chooseSplit(run, "m", part, sets);
+    return loadData(run.data).rows;
+  };
+  const auto known = loadData(tables.run({"data.testExamples=8"}).data).rows;
+  CHECK(known.test.size() == 8);
+  CHECK(rows("validation", {}).validation == known.validation);
+  CHECK(rows("validation", {"data.test=new.csv"}).validation == known.validation);
+  CHECK(rows("test", {}).test == known.test);
+  CHECK(rows("test", {"data.validationExamples=4"}).test == known.test);
+}
+
+TEST_CASE("a model is not tested with what its training did not hold out, and other tests are advised") {
+  const Tables tables;
+  tables.save("m", {"data.validationExamples=0"});
+  const auto refusal = [&](const char* part, const Texts& sets) {
+    auto run = tables.run(sets);
+    return thrown<FileError>([&] { chooseSplit(run, "m", part); });
+  };
+  const std::string none = "Examples 0: no examples of rows.csv were held out, so none of them tests it; ",
+                    all =
+                        "data.test=FILE tests with all examples of a file, whatever the model was trained "
+                        "with";
+  CHECK(refusal("validation", {}) ==
+        "m: was trained with data.validation" + none + all + ", without --on validation");
+  CHECK(refusal("test", {"data.testExamples=8"}) ==
+        "m: was trained with data.test" + none + "data.testExamples=0 and " + all);
+  CHECK(refusal("train", {}).empty());
+  CHECK(detail::testAdvice({.type = "idx"}, "test") ==
+        "data.testImages=FILE and data.testLabels=FILE tests with all examples of a file, whatever the model "
+        "was trained with");
+  CHECK(detail::testAdvice({.type = "mnist"}, "train") ==
+        "the test examples of the data set test it, without --on train");
+}
+
+TEST_CASE("data that have changed, or those of another file, are not taken for the training's") {
+  const Tables tables;
+  tables.save("m");
+  const auto refusal = [&](const std::string& name, const std::string& text, const char* part) {
+    tables.write(name, text);
+    const auto data = tables.run({"data.train=" + name}).data;
+    return thrown<FileError>(
+        [&] { detail::requireSameTrainingData("m", data, loadData(data), part, "advice"); });
+  };
+  const test::LogLines log;
+  CHECK(refusal("other.csv", kRows, "validation").empty());
+  CHECK(log.all().empty());
+  CHECK(refusal("other.csv", kMore, "train").empty());
+  CHECK(log.all() == Texts{"warning: m: was trained with rows.csv, and other.csv has other examples, of "
+                           "which it may know some"});
+  CHECK(refusal("other.csv", kMore, "validation") ==
+        "m: was trained with rows.csv, and other.csv has 41 examples instead of 40; advice");
+  CHECK(refusal("other.csv", kTurned, "train") ==
+        "m: was trained with rows.csv, and other.csv has the same examples in another order; advice");
+  CHECK(refusal("rows.csv", kTurned, "train") ==
+        "m: was trained when rows.csv had the same examples in another order; advice");
+}
+
+TEST_CASE("a test set that a model has learned is named, whatever the run trains with now") {
+  const Tables tables;
+  tables.save("m");
+  // Of a test set that is read alone, and of one that is read with the training data.
+  const auto remarks = [&](const std::string& train, const std::string& test) {
+    const auto data = tables.run({"data.train=" + train, "data.test=" + test}).data;
+    return Texts{detail::testRemark("m", data, *loadTestData(data, readInputDescription("m"))),
+                 detail::testRemark("m", data, loadData(data))};
+  };
+  const auto same = [](const std::string& test) {
+    return fmt::format(
+        "the test rows are the training rows (data.test {}, data.train rows.csv), so the "
+        "scores on them say nothing of new rows",
+        test);
+  };
+  tables.write("copy.csv", kTurned);
+  tables.write("new.csv", kNew);
+  CHECK(remarks("rows.csv", "new.csv") == Texts{"", ""});
+  CHECK(remarks("rows.csv", "copy.csv") == Texts{same("copy.csv"), same("copy.csv")});
+  CHECK(remarks("new.csv", "rows.csv") == Texts{same("rows.csv"), same("rows.csv")});
+  CHECK(remarks("new.csv", "new.csv") == Texts{"", ""});  // it has not learned them
+  tables.write("copy.csv", kHeader + rowsFrom(0, 20));
+  CHECK(remarks("rows.csv", "copy.csv") ==
+        Texts{"",
+              "20 of 20 test rows are equal to training rows (data.test copy.csv, data.train rows.csv), "
+              "so the scores say too little of new rows"});
+  tables.write("rows.csv", kMore);
+  CHECK(remarks("rows.csv", "copy.csv") == Texts{"", ""});
+  const std::string grown =
+      "m was trained when rows.csv had 40 examples (now 41), so it may have learned some of the rows that "
+      "test it";
+  CHECK(remarks("new.csv", "rows.csv") == Texts{grown, grown});
+}
+
+TEST_CASE("a training that begins with a model that may know what is held out now, or tests, is warned of") {
+  const Tables tables;
+  tables.save("m", {"data.seed=5"});
+  const auto warnings = [&](Texts sets) {
+    sets.emplace_back("training.initialModel=m");
+    return fmt::format("{}", fmt::join(tables.prepared(sets).warnings, "\n"));
+  };
+  const std::string head = "training.initialModel m was trained ",
+                    known = head + "with examples that are held out now",
+                    learned = ", so it may have learned some of those held out now",
+                    advice = "data.test=FILE tests with new rows";
+  CHECK(warnings({"data.seed=9"}) == known + "; data.splitSeed=5 holds out the same");
+  CHECK(warnings({"data.seed=9", "data.splitSeed=5"}).empty());
+  CHECK(warnings({"data.seed=5"}).empty());
+  CHECK(warnings({"data.seed=5", "data.validationExamples=4"}).empty());
+  CHECK(warnings({"data.seed=5", "data.validationExamples=20"}) == known);
+  tables.write("rows.csv", kTurned);
+  CHECK(warnings({"data.seed=5"}) == known);
+
+  tables.write("rows.csv", kMore);
+  tables.write("new.csv", kNew);
+  const auto grown = head + "when rows.csv had 40 examples (now 41)" + learned;
+  for (const char* seed : {"data.seed=5", "data.seed=9"}) CHECK(warnings({seed}) == grown + "; " + advice);
+  CHECK(warnings({"data.testExamples=8"}) == grown + "; data.testExamples=0 and " + advice);
+  CHECK(warnings({"data.test=new.csv"}) == grown);
+  tables.write("new.csv", kRows);
+  CHECK_CONTAINS(warnings({"data.test=new.csv"}), head + "with the test rows");
+
+  tables.write("more.csv", kMore);
+  tables.write("rows.csv", kRows);
+  CHECK(warnings({"data.train=more.csv"}) ==
+        head + "with rows.csv, and more.csv has 41 examples instead of 40" + learned + "; " + advice);
+  CHECK(warnings({"data.train=more.csv", "data.validationExamples=0"}).empty());
+}
+
+TEST_CASE("what a model's own beginnings have learned is known to its evaluation and to the next training") {
+  const Tables tables;
+  tables.write("more.csv", kMore);
+  const std::string more = "data.train=more.csv";
+  const auto begin = [&](const std::string& from, const std::string& model, Texts sets = {}) {
+    sets.push_back("training.initialModel=" + from);
+    tables.save(model, sets);
+  };
+  const auto remark = [&](const std::string& model, const char* part, const Texts& sets = {}) {
+    const auto data = tables.run(sets).data;
+    return detail::earlierRemark(model, data, loadData(data), part);
+  };
+  tables.save("a");
+  begin("a", "b", {more});
+  begin("b", "c", {more});
+  const std::string learned =
+      " began with a, which was trained with rows.csv, and more.csv has 41 examples instead of 40, so it "
+      "may have learned some of those held out now; data.test=FILE tests with new rows";
+  CHECK(remark("b", "validation", {more}) == "b" + learned);
+  CHECK(remark("b", "train", {more}).empty());
+  CHECK(remark("c", "validation", {more}) == "c" + learned);
+  CHECK(remark("c", "test", {"data.test=rows.csv"}) ==
+        "c began with a, which was trained with the test rows");
+  CHECK(tables.prepared({more, "training.initialModel=b"}).warnings ==
+        Texts{"training.initialModel b" + learned});
+  CHECK(tables.prepared({more, "training.resume=c"}).warnings == Texts{"training.resume c" + learned});
+  begin("a", "b");  // with the same rows held out
+  CHECK(remark("b", "validation").empty());
+
+  Network::load("a")->save("plain");
+  const std::string silent = "does not say which rows it has learned: it may know rows that are held out now";
+  CHECK(tables.prepared({"training.initialModel=plain"}).warnings ==
+        Texts{"training.initialModel plain " + silent});
+  begin("plain", "b");
+  CHECK(remark("b", "validation") == "b began with plain, which " + silent);
+}
+
+}  // namespace
+}  // namespace muster
