@@ -6,143 +6,127 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/examples/convnet.h"
 #include "tests/examples/in_writing.h"
-#include "tests/support/child_process.h"
-#include "tests/support/environment.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
+#include "tests/support/working_directory.h"
 
 namespace muster {
 namespace {
 
-using test::contains;
-using test::Convnet;
-using test::readFile;
+using program::Content;
+using program::Paths;
+using test::ConvnetRun;
 using test::thrown;
+using Names = std::set<std::string>;
 
-/// muster train on few digits, by a shell: `line` has "$@" where the program and its arguments go.
-test::Outcome inShell(const Convnet& convnet, const std::string& line, std::vector<std::string> more) {
-  auto launch = convnet.launch(Convnet::small({"--quiet", "--epochs", "1"}));
-  launch.arguments.insert(launch.arguments.begin(), {"-c", line, "sh", Convnet::kExecutable});
-  launch.arguments.insert(launch.arguments.end(), more.begin(), more.end());
-  return test::runProgram("/bin/sh", launch);
+auto loaded(const ConvnetRun& muster, const std::string& name) {
+  return MultiLayerNetwork::load(muster.directory / name);
+}
+
+/// An option of a program that names a path.
+using Option = std::function<void(Paths&)>;
+
+Option reads(const char* option, const char* path) {
+  return [=](Paths& paths) { paths.reads(option, path); };
+}
+Option writes(const char* option, const char* path) {
+  return [=](Paths& paths) { paths.writes(option, path); };
+}
+Option writesReport(const char* option, const char* directory) {
+  return [=](Paths& paths) { paths.writesInto(option, directory, {"a.png"}); };
+}
+Option writesCheckpoints(const char* option, const char* directory) {
+  return [=](Paths& paths) { paths.writesCheckpoints(option, directory); };
+}
+Option readsPictures(const char* option, const char* directory) {
+  return [=](Paths& paths) { paths.readsPictures(option, directory); };
 }
 
 TEST_CASE("a path that is read or written under two options is refused") {
-  const test::TemporaryDirectory directory;
-  const auto at = [&](const char* name) { return directory / name; };
-  test::writeFile(at("book"), "text");
-  std::filesystem::create_hard_link(at("book"), at("hard"));
-  const auto refusal = [](auto describe) {
-    program::Paths paths;
-    describe(paths);
+  const test::WorkingDirectory here;
+  test::writeFile("book", "text");
+  std::filesystem::create_hard_link("book", "hard");
+  std::filesystem::create_directory("pictures");
+  test::writeFile("pictures/a.png", "a picture");
+  std::filesystem::create_symlink("pictures/a.png", "link");
+  const auto refusal = [](std::initializer_list<Option> options) {
+    Paths paths;
+    for (const auto& add : options) add(paths);
     return thrown<InvalidArgument>([&] { paths.check(); });
   };
-  CHECK(contains(refusal([&](program::Paths& paths) {
-                   paths.reads("--text", at("book"));
-                   paths.writes("--model", at("hard"));
-                 }),
-                 "--text and --model are the same file, " + at("book").string() + ": "));
-  CHECK(contains(refusal([&](program::Paths& paths) {
-                   paths.writes("--model", at("new"));
-                   paths.writes("--json", directory.path() / "." / "new");
-                 }),
-                 "--model and --json are the same file"));
-  CHECK(contains(refusal([&](program::Paths& paths) {
-                   paths.writes("--model", at("new"));
-                   paths.writesCheckpoints("--checkpoint-dir", at("new"));
-                 }),
-                 "--model and --checkpoint-dir cannot both be there"));
-  CHECK(contains(refusal([&](program::Paths& paths) {
-                   paths.writesInto("--report", at("report"), {"a.png"});
-                   paths.writes("--json", at("report") / "a.png");
-                 }),
-                 "--report and --json are the same file"));
+  CHECK_CONTAINS(refusal({reads("--text", "book"), writes("--model", "hard")}),
+                 "--text and --model are the same file, book: ");
+  CHECK_CONTAINS(refusal({writes("--model", "new"), writes("--json", "./new")}),
+                 "--model and --json are the same file");
+  CHECK_CONTAINS(refusal({writes("--model", "new"), writesCheckpoints("--checkpoint-dir", "new")}),
+                 "--model and --checkpoint-dir cannot both be there");
+  CHECK_CONTAINS(refusal({writesReport("--report", "report"), writes("--json", "report/a.png")}),
+                 "--report and --json are the same file");
   for (const char* name : {"c/checkpoint-epoch-0001.safetensors", "c/./checkpoint-best.safetensors",
                            "c/checkpoint-epoch-0001-iteration-00000001.safetensors"})
-    CHECK(contains(refusal([&](program::Paths& paths) {
-                     paths.writes("--json", at(name));
-                     paths.writesCheckpoints("--checkpoint-dir", at("c"));
-                   }),
-                   "--json is " + at(name).string() +
-                       ", a name of checkpoints, in the directory of --checkpoint-dir: "));
-  CHECK_NOTHROW([&] {
-    program::Paths paths;
-    paths.writes("--model", at("events") / "checkpoint-epoch-0001.safetensors");
-    paths.writesInto("--tensorboard", at("events"));
-    paths.checkNames();
-  }());
-  std::filesystem::create_directory(at("pictures"));
-  test::writeFile(at("pictures") / "a.png", "a picture");
-  std::filesystem::create_symlink("pictures/a.png", at("link"));
+    CHECK_CONTAINS(
+        refusal({writes("--json", name), writesCheckpoints("--checkpoint-dir", "c")}),
+        fmt::format("--json is {}, a name of checkpoints, in the directory of --checkpoint-dir: ", name));
   for (const char* picture : {"link", "pictures/a.png", "pictures/new.PNG"})
-    CHECK(contains(refusal([&](program::Paths& paths) {
-                     paths.readsPictures("--train", at("pictures"));
-                     paths.writes("--model", at(picture));
-                   }),
-                   "--model is " + at(picture).string() + ", a picture in the directory of --train, "));
+    CHECK_CONTAINS(refusal({readsPictures("--train", "pictures"), writes("--model", picture)}),
+                   fmt::format("--model is {}, a picture in the directory of --train, ", picture));
 
-  program::Paths paths;
-  paths.reads("--text", at("book"));
-  paths.reads("--resume", at("hard"), /*replacedBy=*/"--model");
-  paths.writes("--model", at("hard"));
-  paths.writes("--json", "");
-  paths.reads("--load", "");
-  paths.writesInto("--report", at("report"), {"a.png"});
-  paths.readsPictures("--train", at("pictures"));
-  paths.writes("--out", at("pictures") / "results.csv");
-  paths.writesCheckpoints("--checkpoint-dir", directory.path());
-  paths.writes("--best", at("checkpoint.safetensors"));
-  CHECK(contains(thrown<InvalidArgument>([&] { paths.check(); }), "--text and --model"));
-  std::filesystem::remove(at("book"));
+  Paths paths;
+  for (const auto& add :
+       {reads("--text", "book"), writes("--model", "hard"), writes("--json", ""), reads("--load", ""),
+        writesReport("--report", "report"), readsPictures("--train", "pictures"),
+        writes("--out", "pictures/results.csv"), writesCheckpoints("--checkpoint-dir", "."),
+        writes("--best", "checkpoint.safetensors")})
+    add(paths);
+  paths.reads("--resume", "hard", /*replacedBy=*/"--model");
+  CHECK_CONTAINS(thrown<InvalidArgument>([&] { paths.check(); }), "--text and --model");
+  std::filesystem::remove("book");
   CHECK_NOTHROW(paths.check());
+  Paths events;
+  events.writes("--model", "events/checkpoint-epoch-0001.safetensors");
+  events.writesInto("--tensorboard", "events");
+  CHECK_NOTHROW(events.checkNames());
 }
 
 TEST_CASE("a file of other content is not replaced") {
-  using program::Content;
-  const test::TemporaryDirectory directory;
-  const auto file = directory / "file";
-  const auto refusal = [&](const std::string& bytes, Content content) -> std::string {
-    test::writeFile(file, bytes);
-    program::Paths paths;
-    paths.writes("--out", file, content);
-    try {
-      paths.check();
-      return "";
-    } catch (const FileError& error) {
-      return error.what();
-    }
+  const test::WorkingDirectory here;
+  const auto refusal = [&](const std::string& bytes, Content content) {
+    test::writeFile("file", bytes);
+    Paths paths;
+    paths.writes("--out", "file", content);
+    return thrown<FileError>([&] { paths.check(); });
   };
   const std::string table = "a,b,kind\n1,2,cat\n",
                     result = R"({"program": "muster", "configuration": {"format": "muster-run/1"}})",
-                    run = R"({"format": "muster-run/1"})", model("\x02\0\0\0\0\0\0\0{}", 10);
+                    run = R"({"format": "muster-run/1"})", model("\x02\0\0\0\0\0\0\0{}", 10),
+                    network = R"({"format": "muster.MultiLayerConfiguration", "version": 1})",
+                    scores = R"({"task": "classification", "examples": 3})", notebook = R"({"cells": []})";
+  for (const auto& [content, kept] : {std::pair{Content::Model, model},
+                                      {Content::Model, ""},
+                                      {Content::Results, result},
+                                      {Content::Results, scores},
+                                      {Content::Network, network},
+                                      {Content::Predictions, "\"prediction of a, b\",prediction of c\r\n"},
+                                      {Content::Predictions, "id,prediction,probability\n"},
+                                      {Content::Onnx, "\x08\x07"},
+                                      {Content::Deeplearning4j, "PK\x03\x04 configuration.json"},
+                                      {Content::Any, table}})
+    CHECK(refusal(kept, content) == "");
   CHECK(refusal(table, Content::Model) ==
-        file.string() +
-            ": would be replaced, but it is no model or weights; remove it, or give another --out");
+        "file: would be replaced, but it is no model or weights; remove it, or give another --out");
   for (const auto content :
        {Content::Results, Content::Network, Content::Predictions, Content::Onnx, Content::Deeplearning4j})
-    CHECK(contains(refusal(table, content), "would be replaced, but it is no "));
-  if (test::kWithPage) CHECK(contains(refusal(table, Content::Page), "it is no page of this program"));
-  const std::string network = R"({"format": "muster.MultiLayerConfiguration", "version": 1})",
-                    scores = R"({"task": "classification", "examples": 3})";
+    CHECK_CONTAINS(refusal(table, content), "would be replaced, but it is no ");
+  if (test::kWithPage) CHECK_CONTAINS(refusal(table, Content::Page), "it is no page of this program");
   for (const auto& other :
-       {run, network, std::string(R"({"program": "muster compare", "format": 2})"),
-        std::string(R"({"cells": [], "metadata": {}})"), std::string(R"({"name": "page", "version": "1.0"})"),
+       {run, network, notebook, std::string(R"({"program": "muster compare", "format": 2})"),
+        std::string(R"({"name": "page", "version": "1.0"})"),
         std::string(R"({"format": "muster-run/1", "data": {"train": "a", "label": "configuration"}})")})
-    CHECK(contains(refusal(other, Content::Results), "it is no result in JSON; give another --out"));
-  for (const auto& other : {run, result, scores, std::string(R"({"cells": []})")})
-    CHECK(contains(refusal(other, Content::Network), "it is no network's configuration"));
-  CHECK(refusal(model, Content::Model).empty());
-  CHECK(refusal(result, Content::Results).empty());
-  CHECK(refusal(scores, Content::Results).empty());
-  CHECK(refusal(network, Content::Network).empty());
-  CHECK(refusal("\"prediction of a, b\",prediction of c\r\n", Content::Predictions).empty());
-  CHECK(contains(refusal("id,predictions,old prediction\n", Content::Predictions), "it is no predictions"));
-  CHECK(refusal("id,prediction,probability\n", Content::Predictions).empty());
-  CHECK(refusal("\x08\x07", Content::Onnx).empty());
-  CHECK(refusal("PK\x03\x04 configuration.json", Content::Deeplearning4j).empty());
-  CHECK(contains(refusal("PK\x03\x04 document.xml", Content::Deeplearning4j), "no model of Deeplearning4j"));
-  CHECK(refusal(table, Content::Any).empty());
-  CHECK(refusal("", Content::Model).empty());
+    CHECK_CONTAINS(refusal(other, Content::Results), "it is no result in JSON; give another --out");
+  for (const auto& other : {run, result, scores, notebook})
+    CHECK_CONTAINS(refusal(other, Content::Network), "it is no network's configuration");
+  CHECK_CONTAINS(refusal("id,predictions,old prediction\n", Content::Predictions), "it is no predictions");
+  CHECK_CONTAINS(refusal("PK\x03\x04 document.xml", Content::Deeplearning4j), "no model of Deeplearning4j");
 }
 
 TEST_CASE("a help text that cannot be written is a failure") {
@@ -151,90 +135,75 @@ TEST_CASE("a help text that cannot be written is a failure") {
         MUSTER_LENET_FROM_SCRATCH, MUSTER_PROGRAM, MUSTER_OWN_LAYER, MUSTER_OWN_MODEL, MUSTER_OWN_STRATEGY,
         MUSTER_RESNET18_FASHION}) {
     if (!test::isHere(executable)) continue;
-    const test::Sandbox sandbox("/bin/sh");
-    for (const char* to : {"&-", "/dev/full"}) {
-      const auto run = sandbox.run({"-c", fmt::format("exec \"$0\" --help >{}", to), executable});
-      CAPTURE(executable);
-      CHECK(run.exit == 1);
-      CHECK(contains(run.err, ": standard output could not be written: "));
-    }
+    const test::Sandbox program(executable);
+    const auto name = std::filesystem::path(executable).filename().string();
+    for (const std::string to : {">&-", ">/dev/full"})
+      CHECK_CONTAINS(test::errorOf(program.shell(name + " --help " + to), 1),
+                     name + ": standard output could not be written: ");
   }
-  if (!test::isHere(MUSTER_PROGRAM)) return;
-  const test::Sandbox sandbox("/bin/sh");
-  for (const char* arguments : {"--version", "help", "help train", "train --help"})
-    CHECK(sandbox.run({"-c", fmt::format("exec \"$0\" {} >&-", arguments), MUSTER_PROGRAM}).exit == 1);
+  const test::Sandbox muster;
+  for (const char* line : {"--version", "help", "help train", "train --help"})
+    CHECK(muster.shell(fmt::format("muster {} >&-", line)).exit == 1);
 }
 
 TEST_CASE("no program overwrites a file that it reads or writes under another option") {
-  const Convnet convnet;
-  test::writeFile(convnet.directory / "train-labels-idx1-ubyte", "labels");
-  std::filesystem::create_symlink("train-labels-idx1-ubyte", convnet.directory / "link");
-  const auto refused = [&](std::vector<std::string> arguments, const std::string& why) {
-    arguments.insert(arguments.end(), {"--device", "cpu"});
-    const auto run = convnet.run(std::move(arguments));
-    CAPTURE(run.err);
-    CHECK(run.exit == 2);
-    CHECK(contains(run.err, why));
-    CHECK(run.out.empty());
-  };
-  refused({"--data", "generated", "--model", "m", "--json", "./m"},
-          "training.model and --json are the same file, m");
-  refused({"--data", "generated", "--checkpoint-dir", "c", "--model", "c/checkpoint-epoch-0001.safetensors"},
-          "training.model is c/checkpoint-epoch-0001.safetensors, a name of checkpoints, in the directory of "
-          "listeners.checkpoints.directory: one would replace the other");
+  const ConvnetRun muster;
+  muster.write("train-labels-idx1-ubyte", "labels");
+  std::filesystem::create_symlink("train-labels-idx1-ubyte", muster.directory / "link");
+  const std::string train = "train run.json ", data = train + "--data mnist --data-dir . --model ";
+  muster.refuses(train + "--model m --json ./m", "training.model and --json are the same file, m");
+  muster.refuses(train + "--checkpoint-dir c --model c/checkpoint-epoch-0001.safetensors",
+                 "training.model is c/checkpoint-epoch-0001.safetensors, a name of checkpoints, in the "
+                 "directory of listeners.checkpoints.directory: one would replace the other");
   if (test::kWithPage)
-    refused({"--data", "generated", "--report", "x", "--model", "x"},
-            "training.model and listeners.report cannot both be there: x is to be a file, and x a directory");
-  for (const char* model : {"train-labels-idx1-ubyte", "link"})
-    refused({"--data-dir", ".", "--model", model},
-            "data.directory and training.model are the same file, ./train-labels-idx1-ubyte");
-  CHECK(readFile(convnet.directory / "train-labels-idx1-ubyte") == "labels");
-  CHECK(convnet.directory.names() == std::set<std::string>{"link", "train-labels-idx1-ubyte"});
+    muster.refuses(
+        train + "--report x --model x",
+        "training.model and listeners.report cannot both be there: x is to be a file, and x a directory");
+  for (const std::string model : {"train-labels-idx1-ubyte", "link"})
+    muster.refuses(data + model,
+                   "data.directory and training.model are the same file, ./train-labels-idx1-ubyte");
+  CHECK(muster(data + "link").out.empty());
+  CHECK(muster.read("train-labels-idx1-ubyte") == "labels");
+  CHECK(muster.directory.names() == Names{"link", "run.json", "train-labels-idx1-ubyte"});
 }
 
 TEST_CASE("a pipe in place of a file is refused at once") {
-  const Convnet convnet;
-  REQUIRE(::mkfifo((convnet.directory / "pipe").c_str(), 0600) == 0);
-  CHECK(
-      contains(test::errorOf(convnet.run({"--data", "generated", "--device", "cpu", "--resume", "pipe"}), 1),
-               "pipe: cannot be read: it is not a regular file"));
+  const ConvnetRun muster;
+  REQUIRE(::mkfifo((muster.directory / "pipe").c_str(), 0600) == 0);
+  muster.refuses("train run.json --resume pipe", "pipe: cannot be read: it is not a regular file", 1);
 }
 
 TEST_CASE("closed standard streams do not change the written files") {
-  const Convnet convnet;
-  const auto usual = test::succeeded(inShell(convnet, "\"$@\"", {"--model", "usual"}));
-  for (const char* line : {"\"$@\" <&- >&- 2>&-", "\"$@\" >&-", "\"$@\" 2>&-"}) {
-    CAPTURE(line);
-    CHECK(inShell(convnet, line, {"--model", "closed"}).exit == 0);
-    CHECK((convnet.tensorsIn("closed") == convnet.tensorsIn("usual")));
+  const ConvnetRun muster;
+  const std::string train = "muster train run.json --quiet --model ";
+  test::succeeded(muster.shell(train + "usual"));
+  for (const std::string closed : {"<&- >&- 2>&-", ">&-", "2>&-"}) {
+    CAPTURE(closed);
+    CHECK(muster.shell(train + "closed " + closed).exit == 0);
+    CHECK((muster.tensorsIn("closed") == muster.tensorsIn("usual")));
   }
 }
 
 TEST_CASE("with closed standard streams an interrupt's sentence gets into no checkpoint, and it resumes") {
-  const auto arguments = [](std::vector<std::string> more) {
-    more.insert(more.end(), {"--epochs", "2", "--batch", "8"});
-    return Convnet::small(std::move(more));
-  };
-  const std::vector<std::string> saving{
-      "--model", "saved", "--checkpoint-dir", "c", "--checkpoint-iterations", "1"};
-  const Convnet undisturbed;
-  REQUIRE(undisturbed.run(arguments({"--model", "whole"})).exit == 0);
+  const std::string train = "train run.json --epochs 2 --batch 8 --model ";
+  const ConvnetRun undisturbed;
+  undisturbed.succeeds(train + "whole");
   std::string writing;
   for (std::uint64_t training = 0; writing.empty(); ++training) {
     REQUIRE(training < test::kTrainingsToWatch);
-    const Convnet convnet;
-    auto launch = convnet.launch(arguments(saving));
+    const ConvnetRun muster;
+    auto launch = muster.launchOf(train + "saved --checkpoint-dir c --checkpoint-iterations 1");
     launch.arguments.insert(launch.arguments.begin(),
-                            {"-c", "exec \"$@\" <&- >&- 2>&-", "sh", Convnet::kExecutable});
+                            {"-c", "exec \"$@\" <&- >&- 2>&-", "sh", MUSTER_PROGRAM});
     test::Program program("/bin/sh", launch);
-    const auto checkpoints = convnet.directory / "c";
+    const auto checkpoints = muster.directory / "c";
     writing = test::stopInWriting(program, checkpoints);
-    if (contains(writing, "epoch-0002")) writing.clear();  // the last one: nothing is left to interrupt
+    if (test::contains(writing, "epoch-0002")) writing.clear();  // the last one: nothing is left to interrupt
     if (writing.empty()) continue;
     // Reads them at the end, when the lock file no longer has a name.
     std::map<std::string, std::ifstream> files;
     for (const auto& name : test::namesIn(checkpoints)) files.emplace(name, checkpoints / name);
-    const std::string lock = ".checkpoint.muster-lock", holder = readFile(checkpoints / lock);
+    const std::string lock = ".checkpoint.muster-lock", holder = muster.read("c/" + lock);
     program.signal(SIGINT);  // its sentence is written while the checkpoint is incomplete
     program.signal(SIGCONT);
     CHECK(program.wait().exit == 130);
@@ -242,71 +211,54 @@ TEST_CASE("with closed standard streams an interrupt's sentence gets into no che
     CHECK(test::temporaryIn(names) == "");
     for (const auto& name : names) {
       CAPTURE(name);
-      CHECK_NOTHROW(MultiLayerNetwork::load(checkpoints / name));
+      CHECK_NOTHROW(loaded(muster, "c/" + name));
       files.emplace(name, checkpoints / name);
     }
     CHECK(files.contains(lock));
     for (auto& [name, file] : files) {
       CAPTURE(name);
       const std::string bytes(std::istreambuf_iterator<char>(file), {});
-      CHECK_FALSE(contains(bytes, "Interrupted"));
+      CHECK_FALSE(test::contains(bytes, "Interrupted"));
       if (name == lock) CHECK(bytes == holder);
     }
-    CHECK_NOTHROW(MultiLayerNetwork::load(convnet.directory / "saved"));
-    CHECK(convnet.run(arguments({"--resume", "c", "--model", "resumed"})).exit == 0);
-    CHECK(MultiLayerNetwork::load(convnet.directory / "resumed")->epoch() == 2);
+    CHECK_NOTHROW(loaded(muster, "saved"));
+    muster.succeeds(train + "resumed --resume c");
+    CHECK(loaded(muster, "resumed")->epoch() == 2);
     // The interrupt has ended a round early, so compare a training from the checkpoint before it.
-    const auto kept = "c/" + writing.substr(1, writing.find(".safetensors") + 11);
-    CAPTURE(kept);
-    CHECK(convnet.run(arguments({"--resume", kept, "--model", "again"})).exit == 0);
-    CHECK((convnet.tensorsIn("again") == undisturbed.tensorsIn("whole")));
+    muster.succeeds(train + "again --resume c/" + writing.substr(1, writing.find(".safetensors") + 11));
+    CHECK((muster.tensorsIn("again") == undisturbed.tensorsIn("whole")));
   }
 }
 
 TEST_CASE("standard output that cannot be written does not stop a training, and is reported at the end") {
-  const Convnet convnet;
-  CHECK(test::errorOf(inShell(convnet, "\"$@\" >/dev/full", {"--model", "full"}), 1) ==
+  const ConvnetRun muster;
+  const std::string train = "muster train run.json --quiet --model ";
+  CHECK(test::errorOf(muster.shell(train + "full >/dev/full"), 1) ==
         "muster: standard output could not be written: No space left on device\n");
   // The pipe's reading end is closed before the program starts.
-  const auto broken = inShell(convnet,
-                              "mkfifo go; { read go <go; \"$@\"; echo $? >status; } | "
-                              "{ exec <&-; echo >go; }",
-                              {"--model", "broken"});
+  const auto broken = muster.shell("mkfifo go; { read go <go; " + train +
+                                   "broken; echo $? >status; } | { exec <&-; echo >go; }");
   CHECK(broken.err == "muster: standard output could not be written: Broken pipe\n");
-  CHECK(readFile(convnet.directory / "status") == "1\n");
-  CHECK((convnet.tensorsIn("full") == convnet.tensorsIn("broken")));
-  CHECK_NOTHROW(MultiLayerNetwork::load(convnet.directory / "broken"));
-}
-
-TEST_CASE("help that cannot be written gives a failure") {
-  const Convnet convnet;
-  CHECK(contains(test::errorOf(inShell(convnet, "\"$@\" >/dev/full", {"--help"}), 1),
-                 "standard output could not be written"));
+  CHECK(muster.read("status") == "1\n");
+  CHECK((muster.tensorsIn("full") == muster.tensorsIn("broken")));
+  CHECK_NOTHROW(loaded(muster, "broken"));
 }
 
 TEST_CASE("the network is saved even if a checkpoint cannot be written") {
-  const Convnet convnet;
+  const ConvnetRun muster;
+  const std::string train = "train run.json --epochs 2 --quiet --model ";
   // Directories have all names that the process tries for the checkpoint's temporary file.
-  auto launch = convnet.launch(
-      Convnet::small({"--epochs", "2", "--quiet", "--checkpoint-dir", "c", "--model", "late"}));
-  launch.arguments.insert(
-      launch.arguments.begin(),
-      {"-c",
-       "mkdir c; seq -f \"c/.checkpoint-epoch-0001.safetensors.$$.%g.tmp\" 0 999 | xargs mkdir; exec \"$@\"",
-       "sh", Convnet::kExecutable});
-  const auto run = test::runProgram("/bin/sh", launch);
-  CHECK(run.exit == 1);
-  CHECK_MESSAGE(run.err ==
-                    "muster: a listener failed after iteration 3: c/checkpoint-epoch-0001.safetensors: "
-                    "cannot be written: File exists\n",
-                run.err);
-  CHECK(contains(run.out, "saved: late, with what was trained before the failure\n"));
-  REQUIRE(convnet.runSmall({"--epochs", "2", "--quiet", "--model", "whole"}).exit == 0);
-  REQUIRE(convnet.runSmall({"--epochs", "2", "--quiet", "--resume", "late", "--model", "late"}).exit == 0);
+  const auto run = muster.shell(
+      "mkdir c; seq -f \"c/.checkpoint-epoch-0001.safetensors.$$.%g.tmp\" 0 999 | xargs mkdir; exec muster " +
+      train + "late --checkpoint-dir c");
+  CHECK(test::errorOf(run, 1) ==
+        "muster: a listener failed after iteration 3: c/checkpoint-epoch-0001.safetensors: cannot be "
+        "written: File exists\n");
+  CHECK_CONTAINS(run.out, "saved: late, with what was trained before the failure\n");
+  muster.succeeds(train + "whole");
+  muster.succeeds(train + "late --resume late");
   // The failed run had no training state to save, so the files differ in the number of rounds.
-  const auto late = MultiLayerNetwork::load(convnet.directory / "late");
-  const auto whole = MultiLayerNetwork::load(convnet.directory / "whole");
-  CHECK(test::stateBits(*late) == test::stateBits(*whole));
+  CHECK(test::stateBits(*loaded(muster, "late")) == test::stateBits(*loaded(muster, "whole")));
 }
 
 }  // namespace
