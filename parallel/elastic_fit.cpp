@@ -1,6 +1,6 @@
-#include "muster/parallel/elastic_fit.h"
-
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "muster/core/base/error.h"
@@ -12,6 +12,7 @@
 #include "muster/parallel/nodes/node_transport.h"
 #include "muster/parallel/training/agreement.h"
 #include "muster/parallel/training/first_batch.h"
+#include "muster/parallel/wrapper_impl.h"
 
 namespace muster {
 namespace {
@@ -28,6 +29,31 @@ void requireCurrent(ElasticNodes& nodes) try { nodes.requireCurrent(); } catch (
 }
 
 }  // namespace
+
+/// One `fit()` over elastic nodes: a sequence of generations, each with the nodes that are members then. Used
+/// by the thread that called `fit()`.
+class ParallelWrapper::Impl::ElasticFit {
+ public:
+  ElasticFit(Impl& wrapper, DataSetIterator& data, std::int64_t epochs);
+
+  void run();
+
+ private:
+  bool unfinished() const { return !wrapper_.stop_ && wrapper_.model_.epoch() < lastEpoch_; }
+  bool trainGeneration();
+  void callEnd();
+
+  Impl& wrapper_;
+  ElasticNodes& nodes_;
+  DataSetIterator& data_;
+  const std::int64_t lastEpoch_;
+  bool inTraining_ = false;        // whether this node has trained in a generation
+  std::optional<FitParts> parts_;  // set once the nodes have begun
+};
+
+void ParallelWrapper::Impl::fitOverElasticNodes(DataSetIterator& data, std::int64_t epochs) {
+  ElasticFit(*this, data, epochs).run();
+}
 
 ParallelWrapper::Impl::ElasticFit::ElasticFit(Impl& wrapper, DataSetIterator& data, std::int64_t epochs)
     : wrapper_(wrapper),

@@ -10,7 +10,6 @@
 #include "muster/core/data/training_reads.h"
 #include "muster/core/device/arithmetic_scope.h"
 #include "muster/core/nn/training_use.h"
-#include "muster/parallel/elastic_fit.h"
 #include "muster/parallel/nodes/elastic/elastic_nodes.h"
 #include "muster/parallel/nodes/node_link.h"
 #include "muster/parallel/training/first_batch.h"
@@ -118,7 +117,7 @@ void ParallelWrapper::Impl::fit(DataSetIterator& users, std::int64_t epochs, con
   usersData_ = &users;
   if (options_.nodes.elastic() && epochs > 0) {
     failing.dismiss();  // elastic nodes have other links later
-    return ElasticFit(*this, data, epochs).run();
+    return fitOverElasticNodes(data, epochs);
   }
   {
     const Lock lock(timesMutex_);

@@ -18,7 +18,8 @@
 namespace muster {
 
 /// The implementation of ParallelWrapper: parallel_wrapper.cpp; fit_preparation.cpp, what a fit prepares;
-/// wrapper_evaluation.cpp, what evaluates. What nodes that join or leave change is its WrapperSession.
+/// elastic_fit.cpp, a fit over elastic nodes; wrapper_evaluation.cpp, what evaluates. What nodes that join or
+/// leave change is its WrapperSession.
 struct ParallelWrapper::Impl final : Trainer {
   Impl(Model& model, ParallelOptions options);
 
@@ -52,6 +53,8 @@ struct ParallelWrapper::Impl final : Trainer {
   bool prepareReplicas(DataSetIterator& data, std::int64_t epochs, const Resumption& resumed, FitParts* parts,
                        Batch& first);
   void beginSession();
+  /// @throws TrainingError if the training fails, or too few nodes are left.
+  void fitOverElasticNodes(DataSetIterator& data, std::int64_t epochs);
   bool fitHere(DataSetIterator& data, std::int64_t epochs, FitParts* parts);
   bool inListener() const;
   AnyEvaluation evaluateOverNodes(DataSetIterator& data, std::optional<Task> task);

@@ -1,4 +1,8 @@
+#include <typeinfo>
+
 #include "muster/core/device/math_mode.h"
+#include "muster/parallel/strategies/named_strategy.h"
+#include "muster/parallel/training_mode.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/skip.h"
 #include "tests/support/thrown.h"
@@ -116,6 +120,16 @@ TEST_CASE("options have their defaults, and the values that were given") {
   CHECK_FALSE(wrapper.options().pinThreads);
   CHECK(wrapper.plan() ==
         "2 workers on cpu (2 threads each, not pinned), averaging every 3 iterations: 6 batches a round");
+}
+
+TEST_CASE("a training mode is the strategy of its name") {
+  ToyModel model;
+  for (const auto& [mode, name] : EnumNames<TrainingMode>::kNames) {
+    const auto wrapper = Builder(model).workers(2).trainingMode(mode).build();
+    const auto chosen = wrapper.options().strategy.make(), named = strategyNamed(name, "", 2).make();
+    const Strategy &one = *chosen, &other = *named;
+    CHECK((typeid(one) == typeid(other)));
+  }
 }
 
 TEST_CASE("a wrapper can be moved, also after it has trained") {
