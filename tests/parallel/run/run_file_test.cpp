@@ -182,6 +182,7 @@ TEST_CASE("values out of range are refused, and the error names their path") {
   const std::pair<const char*, const char*> cases[] = {
       {"format=muster-run/2", "format: this program reads \"muster-run/1\", found \"muster-run/2\""},
       {"data.type=mnits", "data.type: there is no \"mnits\"; the nearest is mnist, of mnist, "},
+      {"data.type=imagenet", "data.type: there is no \"imagenet\"; the nearest is images, of mnist, "},
       {"data.batch=0", "data.batch must be between 1 and 65536, got 0"},
       {"data.separator=ab", "data.separator must be one character, or tab, got \"ab\""},
       {"data.train=\"\"", "data.train: is missing, and data of type csv need it"},
@@ -211,6 +212,15 @@ TEST_CASE("values out of range are refused, and the error names their path") {
       {"training.strategy=diloko",
        "training.strategy.name: there is no strategy \"diloko\"; the nearest is "},
       {"training.epochs=2.5", "training.epochs: expected a whole number, found 2.5"},
+      {"training.epochs=9223372036854775808",
+       "training.epochs: expected a whole number, found 9223372036854775808"},
+      {"training.placement=gpu", "training.placement: there is no \"gpu\"; there are auto, "},
+      {"data.seed=-1", "data.seed must be between 0 and "},
+      {"network.updater.momentum=1", "network: updater nesterovs: momentum must be in [0, 1), got 1"},
+      {"network.updater.type=sdg", "network.updater: updater: there is no type \"sdg\"; there are "},
+      {"network.l2=-1", "network: "},
+      {"listeners.earlyStopping.monitor=acuracy",
+       "listeners.earlyStopping.monitor: there is no \"acuracy\"; the nearest is accuracy, of "},
       {"network.updater=0.1", "network.updater: expected an object, found 0.1"},
       {"listeners.earlyStopping.mode=min", "listeners.earlyStopping.mode min contradicts"},
   };
@@ -220,6 +230,9 @@ TEST_CASE("values out of range are refused, and the error names their path") {
     CAPTURE(text);
     CHECK(text.starts_with(begin));
   }
+  const auto drawn = asJson(whole("generated"));
+  CHECK(problem(drawn, {"data.directory=d"}).starts_with("data.directory: there is no such field"));
+  CHECK(problem(drawn, {"data.trainExamples=-1"}).starts_with("data.trainExamples must be between 0 and "));
 }
 
 TEST_CASE("of two --set of the same field the later one wins, also if one of them sets it with others") {
