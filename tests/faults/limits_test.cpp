@@ -9,8 +9,8 @@
 
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/safetensors.h"
-#include "tests/examples/in_writing.h"
 #include "tests/examples/convnet.h"
+#include "tests/examples/in_writing.h"
 #include "tests/support/child_process.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/sanitizers.h"
@@ -146,17 +146,14 @@ TEST_CASE("if a thread cannot be started, a program trains without it or names i
 }
 
 TEST_CASE("muster plan refuses a network that cannot fit into memory before it allocates it") {
-  const test::Sandbox sandbox("/bin/sh");
+  const test::Sandbox sandbox;
   const auto refusal = [&](const std::string& limit, const char* units) {
-    const auto run = sandbox.run(
-        {"-c",
-         fmt::format(
-             "\"$0\" example >run.json && {}exec \"$0\" plan run.json --set "
-             "'network.layers=[{{\"type\":\"dense\",\"units\":{}}},{{\"type\":\"output\",\"classes\":10}}]'",
-             limit, units),
-         MUSTER_PROGRAM});
-    CHECK(run.exit == 1);
-    return run.err;
+    return test::errorOf(
+        sandbox.shell(fmt::format("muster example >run.json && {}exec muster plan run.json --set "
+                                  "'network.layers=[{{\"type\":\"dense\",\"units\":{}}},"
+                                  "{{\"type\":\"output\",\"classes\":10}}]'",
+                                  limit, units)),
+        1);
   };
   const std::string begin = "muster: network: its parameters, gradients and updater state take ";
   const auto all = refusal("", "1000000000");  // 3,136 GB, twice or more
@@ -224,25 +221,23 @@ TEST_CASE("on a full disk without a directory for temporary files, the error nam
 }
 
 TEST_CASE("if the disk is full at the end of a training, the network is written elsewhere") {
-  const test::Sandbox muster(MUSTER_PROGRAM);
-  test::writeFile(muster.directory / "run.json", muster.run({"example"}).out);
+  test::Sandbox muster;
+  muster.write("run.json", muster.succeeds("example").out);
   const test::TemporaryDirectory elsewhere;
-  auto launch = muster.launch({"train", "run.json", "--set", "data.trainExamples=96", "--set",
-                               "data.testExamples=20", "--set", "training.epochs=1", "--set",
-                               "training.devices=cpu", "--set", "training.model=net"});
-  launch.environment["TMPDIR"] = elsewhere.path().string();
-  launch.environment["LD_PRELOAD"] = MUSTER_FAILING_CALLS_LIBRARY;
+  muster.environment["TMPDIR"] = elsewhere.path().string();
+  muster.environment["LD_PRELOAD"] = MUSTER_FAILING_CALLS_LIBRARY;
   // The first write tests, before the training, whether the file can be written.
-  launch.environment["MUSTER_FAILING_CALLS"] =
+  muster.environment["MUSTER_FAILING_CALLS"] =
       fmt::format("write,1,{},-1,{}", ENOSPC, muster.directory.path().string());
-  const auto run = test::runProgram(MUSTER_PROGRAM, launch);
-  CAPTURE(run.err);
-  CHECK(run.exit == 1);
+  const auto error = test::errorOf(
+      muster("train run.json --set data.trainExamples=96 --set data.testExamples=20 --epochs 1 --device cpu "
+             "--model net"),
+      1);
   REQUIRE(elsewhere.names().size() == 1);
   const auto saved = elsewhere / *elsewhere.names().begin();
-  CHECK_CONTAINS(run.err, "net: could not be written: No space left on device; saved as " + saved.string());
+  CHECK_CONTAINS(error, "net: could not be written: No space left on device; saved as " + saved.string());
   CHECK_NOTHROW(readSafetensors(saved));
-  CHECK_FALSE(std::filesystem::exists(muster.directory / "net"));
+  CHECK_FALSE(muster.has("net"));
 }
 
 }  // namespace muster
