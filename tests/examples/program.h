@@ -86,11 +86,6 @@ inline constexpr const char* kNoPage = "the programs were built without the page
 inline std::string reportIn(const std::string& directory) {
   return kWithPage ? " --report " + directory : "";
 }
-/// The arguments and a report in that directory, which is left out without the page.
-inline std::vector<std::string> withReport(std::vector<std::string> arguments, const std::string& directory) {
-  if (kWithPage) arguments.insert(arguments.end(), {"--report", directory});
-  return arguments;
-}
 
 /// Whether a program of this build exists: a packed build contains only tests.
 bool isHere(const std::filesystem::path& executable);

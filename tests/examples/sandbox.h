@@ -15,16 +15,6 @@ class Sandbox {
  public:
   explicit Sandbox(std::string executable = MUSTER_PROGRAM) : executable_(std::move(executable)) {}
 
-  Launch launch(std::vector<std::string> arguments) const {
-    return {.directory = directory.path(),
-            .arguments = std::move(arguments),
-            .environment = environment,
-            .fileSizeLimit = fileSizeLimit};
-  }
-  Outcome run(std::vector<std::string> arguments) const {
-    return runProgram(executable_, launch(std::move(arguments)));
-  }
-
   /// How to start a line such as `train run.json --set 'data={"type": "mnist"}'`, whose words and quotes are
   /// a shell's.
   Launch launchOf(const std::string& line) const { return launch(wordsOf(line)); }
@@ -72,6 +62,13 @@ class Sandbox {
   std::optional<std::size_t> fileSizeLimit;  ///< bytes that a file may have
 
  private:
+  Launch launch(std::vector<std::string> arguments) const {
+    return {.directory = directory.path(),
+            .arguments = std::move(arguments),
+            .environment = environment,
+            .fileSizeLimit = fileSizeLimit};
+  }
+
   static constexpr const char* kNoServer = "http://127.0.0.1:1/";
   std::string executable_;
 };
