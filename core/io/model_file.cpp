@@ -240,6 +240,18 @@ Batch shapesOf(const Network& saved) {
   return batch;
 }
 
+/// The network in a file, not filled, which must have the parts and the input of `network`. Prepares `network`
+/// for its shapes, which may be open.
+std::unique_ptr<Network> savedLike(Network& network, const Safetensors& file,
+                                   const std::filesystem::path& path) {
+  auto saved = networkIn(file, path);
+  requireSameParts(network, *saved, path);
+  requireSameInput(network, *saved, path);
+  requireDescribedTensors(*saved, file, path);
+  network.prepare(shapesOf(*saved));
+  return saved;
+}
+
 template <typename T>
 std::unique_ptr<T> loadAs(const std::filesystem::path& path, std::string_view otherwise) {
   auto network = Network::load(path);
@@ -345,12 +357,22 @@ void loadState(Network& network, const std::filesystem::path& path) {
   network.requireNotTrainedElsewhere("loadState");
   detail::onFile("loadState", path, [&] {
     const Safetensors file = readModelFile(path);
-    const auto saved = networkIn(file, path);
-    requireSameParts(network, *saved, path);
-    requireSameInput(network, *saved, path);
-    requireDescribedTensors(*saved, file, path);
-    network.prepare(shapesOf(*saved));  // `network` may have open shapes
+    const auto saved = savedLike(network, file, path);
     fill(network, file, path);
+    if (!saved->inputDescription().empty()) network.setInputDescription(saved->inputDescription());
+  });
+}
+
+void loadParameters(Network& network, const std::filesystem::path& path) {
+  network.requireNotTrainedElsewhere("loadParameters");
+  detail::onFile("loadParameters", path, [&] {
+    const Safetensors file = readModelFile(path);
+    const auto saved = savedLike(network, file, path);
+    saved->init();
+    fill(*saved, file, path);
+    network.copyStateFrom(*saved, /*withUpdaterState=*/false);
+    network.setCounters(0, 0);
+    network.setUpdates(0);
     if (!saved->inputDescription().empty()) network.setInputDescription(saved->inputDescription());
   });
 }

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "muster/core/listeners/progress_listener.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/skip.h"
 #include "tests/support/standard.h"
 
@@ -38,6 +39,13 @@ const char* realDataDir() {
 }
 
 }  // namespace muster::test
+
+#ifdef MUSTER_TEST_ADDRESS_SANITIZER
+/// LLVM's OpenMP frees some memory of its threads never.
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:libomp\n";
+}
+#endif
 
 int main(int argc, char** argv) {
   muster::showProgress(false);

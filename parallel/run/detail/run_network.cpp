@@ -63,12 +63,8 @@ void tryOne(Network& network, Batch& batch) {
 void loadInitial(Network& network, const RunFile& run, const LoadedData& data) {
   // The weights of one set of pictures are a start for another one with other classes.
   if (data.description.pictures) network.setInputDescription({});
-  loadState(network, run.training.initialModel);
+  loadParameters(network, run.training.initialModel);
   network.setInputDescription(data.description);
-  network.setCounters(0, 0);
-  network.setLoadedFrom({});  // this training does not continue that file's
-  network.trainingState().clear();
-  network.strategyState().clear();
 }
 
 }  // namespace

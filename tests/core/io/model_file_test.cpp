@@ -449,6 +449,25 @@ TEST_CASE("loadState resumes a network of the same architecture") {
   CHECK(sameState(*network, undecided));
 }
 
+TEST_CASE("loadParameters begins another training with the weights, by the same updater or another one") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "m.safetensors";
+  const auto network = trained(smallConvnet(4, Adam{}));
+  network->save(path);
+  for (const auto& configuration : {smallConvnet(4, Adam{}), smallConvnet(4, Sgd{})}) {
+    MultiLayerNetwork begun(configuration);
+    loadParameters(begun, path);
+    CHECK(sameBits(begun.block(BlockKind::Parameters).values, network->block(BlockKind::Parameters).values));
+    for (const StateBlock* const block : begun.state())
+      if (block->kind == BlockKind::UpdaterState) CHECK(std::ranges::count(block->values.span<float>(), 0.0f) ==
+                                                        block->values.elements());
+    CHECK(begun.iteration() == 0);
+    CHECK(begun.epoch() == 0);
+    CHECK(begun.updates() == 0);
+    CHECK(begun.loadedFrom().empty());
+  }
+}
+
 TEST_CASE("loadState needs no memory for an input of the shape that a file declares") {
   const TemporaryDirectory directory;
   const Shape large{1, 10'000'000, 10'000'000};

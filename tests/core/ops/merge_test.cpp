@@ -187,8 +187,8 @@ TEST_CASE("weightedMean: slices by several threads make up the whole, and each w
   auto sliced = cloneAll(before);
   Tensor mergedCopy = Tensor::zeros({n});
   {
-    std::vector<std::jthread> threads;
     const std::int64_t bounds[] = {0, 1, 10007, 10009, 30016, n};
+    std::vector<std::jthread> threads;  // joined first
     for (int t = 0; t < 5; ++t)
       threads.emplace_back([&, t] {
         Context own;
