@@ -55,6 +55,7 @@ struct ParallelOptions {
 class ParallelWrapper : public Evaluated {
  public:
   class Builder;
+  struct Impl;  // in wrapper_impl.h, for tests
 
   ~ParallelWrapper() override;
   ParallelWrapper(ParallelWrapper&&) noexcept;
@@ -105,7 +106,6 @@ class ParallelWrapper : public Evaluated {
   const ParallelOptions& options() const;
 
  private:
-  struct Impl;
   ParallelWrapper(Model& model, const ParallelOptions& options);
   std::unique_ptr<Impl> impl_;
 };

@@ -108,11 +108,13 @@ void InputDescription::requireSame(const InputDescription& other, std::string_vi
     require(targets[t].name == other.targets[t].name, "the number to predict is {} in {}, and {} in {}",
             targets[t].name, here, other.targets[t].name, there);
   require(pictures == other.pictures, "{} and {} bring pictures to other sizes or channels", here, there);
+  const auto lacks = [](const ColumnDescription& column, std::string_view has, std::string_view lacking) {
+    throw InvalidArgument(
+        fmt::format("column {} is in {}, and not in {}", csvField(column.name), has, lacking));
+  };
   for (std::size_t c = 0; c < std::max(columns.size(), other.columns.size()); ++c) {
-    require(c < columns.size(), "column {} is in {}, and not in {}", csvField(other.columns[c].name), there,
-            here);
-    require(c < other.columns.size(), "column {} is in {}, and not in {}", csvField(columns[c].name), here,
-            there);
+    if (c >= columns.size()) lacks(other.columns[c], there, here);
+    if (c >= other.columns.size()) lacks(columns[c], here, there);
     require(columns[c].name == other.columns[c].name, "column {} is {} in {}, and {} in {}", c + 1,
             csvField(columns[c].name), here, csvField(other.columns[c].name), there);
     requireSameColumn(columns[c], other.columns[c], here, there);

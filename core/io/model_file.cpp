@@ -240,8 +240,8 @@ Batch shapesOf(const Network& saved) {
   return batch;
 }
 
-/// The network in a file, not filled, which must have the parts and the input of `network`. Prepares `network`
-/// for its shapes, which may be open.
+/// The network in a file, not filled, which must have the parts and the input of `network`. Prepares
+/// `network` for its shapes, which may be open.
 std::unique_ptr<Network> savedLike(Network& network, const Safetensors& file,
                                    const std::filesystem::path& path) {
   auto saved = networkIn(file, path);

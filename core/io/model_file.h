@@ -65,8 +65,8 @@ bool holdSameState(const std::filesystem::path& one, const std::filesystem::path
 void loadState(Network& network, const std::filesystem::path& path);
 
 /// Reads the parameters and statistics of a saved network into one of the same architecture that has not been
-/// trained, as the start of another training: its counters are zero, and its updater, which may be another one,
-/// begins anew. Otherwise as `loadState`.
+/// trained, as the start of another training: its counters are zero, and its updater, which may be another
+/// one, begins anew. Otherwise as `loadState`.
 void loadParameters(Network& network, const std::filesystem::path& path);
 
 }  // namespace muster

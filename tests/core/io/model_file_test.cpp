@@ -8,6 +8,7 @@
 #include "muster/core/base/random.h"
 #include "muster/core/io/safetensors.h"
 #include "tests/core/nn/batches.h"
+#include "tests/support/arrays.h"
 #include "tests/support/child_process.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/skip.h"
@@ -457,10 +458,11 @@ TEST_CASE("loadParameters begins another training with the weights, by the same 
   for (const auto& configuration : {smallConvnet(4, Adam{}), smallConvnet(4, Sgd{})}) {
     MultiLayerNetwork begun(configuration);
     loadParameters(begun, path);
-    CHECK(sameBits(begun.block(BlockKind::Parameters).values, network->block(BlockKind::Parameters).values));
+    CHECK(test::sameBits(begun.block(BlockKind::Parameters).values,
+                         network->block(BlockKind::Parameters).values));
     for (const StateBlock* const block : begun.state())
-      if (block->kind == BlockKind::UpdaterState) CHECK(std::ranges::count(block->values.span<float>(), 0.0f) ==
-                                                        block->values.elements());
+      if (block->kind == BlockKind::UpdaterState)
+        CHECK(std::ranges::count(block->values.span<float>(), 0.0f) == block->values.elements());
     CHECK(begun.iteration() == 0);
     CHECK(begun.epoch() == 0);
     CHECK(begun.updates() == 0);
