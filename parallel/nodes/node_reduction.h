@@ -16,7 +16,7 @@ struct NodeMean {
   std::span<const double> weights;  // [worker]
   double keep = 0;                  // the factor of `into`'s old values
   Tensor into;
-  std::span<const Tensor> copies;  // [worker] those on this node receive the result, too
+  std::span<const Tensor> copies = {};  // [worker] those on this node receive the result, too
 };
 
 /// One local participant's part in such means. It adds up the node's weighted tensors in float64, in worker

@@ -45,7 +45,7 @@ struct NodeMessage {
   Way way = Way::Send;
   int node = 0;     ///< the other node
   int channel = 0;  ///< messages of one channel between two nodes keep their order
-  std::span<std::byte> bytes;
+  std::span<std::byte> bytes = {};
 };
 
 /// Moves bytes between the nodes of a training; computes nothing. Used by one thread, which also makes and
