@@ -71,8 +71,8 @@ void NodeLink::beginGather(NodeCall& call, int channel, std::span<const std::byt
     call.receive(n, channel, part(n));
     call.send(n, channel, own);
   }
-  begin(call);
-  std::ranges::copy(own, part(node()).begin());
+  if (own.data() != part(node()).data()) std::ranges::copy(own, part(node()).begin());
+  begin(call);  // from here on the link's thread reads `own`, which may be a part of `all`
 }
 
 void NodeLink::gather(std::span<const std::byte> own, std::span<std::byte> all) {
