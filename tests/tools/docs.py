@@ -2,13 +2,14 @@
 other warnings of Doxygen are errors."""
 import html
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from project import ROOT, RUN, SKIPPED, Parser, fail, say
+from project import ROOT, RUN, SKIPPED, Parser, build, fail, say
 
 STYLE = Path("/usr/share/doxygen-awesome-css/doxygen-awesome.css")
 MATHJAX = Path("/usr/share/javascript/mathjax")
@@ -24,11 +25,21 @@ def settings():
     return text
 
 
+def without_lists(layout):
+    """Doxygen's layout without the lists of all classes and of all functions in the navigation."""
+    return re.sub(r'(<tab type="(?:class[a-z]*|hierarchy|namespacemembers)" visible=)"[^"]*"', r'\1"no"', layout)
+
+
+def run_doxygen(text):
+    """Runs Doxygen on these settings at the root, whose name they take from PWD."""
+    return subprocess.run(["doxygen", "-"], cwd=ROOT, env={**os.environ, "PWD": str(ROOT)}, input=text, text=True).returncode
+
+
 def options_page(program):
-    """The page of the program's commands and options, from its own help."""
+    """The page of the program's commands and options, from its own help; builds the program if it is missing."""
     text = "# Commands and options of muster {#options}\n\n[TOC]\n"
     if not program.exists():
-        return text + "\nThis page is made from `muster --help`: build the program (`./run mnist`), then `./run docs` again.\n"
+        build("release", "muster_program")
     told = lambda *arguments: subprocess.run([program, *arguments], stdout=subprocess.PIPE, text=True, check=True).stdout
     whole = told("--help")
     text += f"\n```text\n{whole}```\n"
@@ -55,7 +66,7 @@ def index_headings(site):
             continue
         title, found = headings(page)
         for anchor, heading in [("", title), *found]:
-            for word in set(re.findall("[a-z0-9]{4,}", heading.lower())):
+            for word in set(re.findall("[a-z0-9]{3,}", heading.lower())):
                 link = f"../{page.name}" + (f"#{anchor}" if anchor else "")
                 entries.setdefault(word[0], []).append((word, f"{heading} ({title})" if anchor else title, link))
     data = (site / "search/searchdata.js").read_text(encoding="utf-8")
@@ -81,7 +92,10 @@ def main():
             "[doxygen-awesome-css], and for formulas MathJax 2 [libjs-mathjax]")
         return SKIPPED
     (ROOT / "build/docs/options.md").write_text(options_page(ROOT / "build/release/examples/muster"), encoding="utf-8")
-    if subprocess.run(["doxygen", "-"], cwd=ROOT, input=settings(), text=True).returncode:
+    layout = ROOT / "build/docs/layout.xml"
+    subprocess.run(["doxygen", "-l", layout], check=True)
+    layout.write_text(without_lists(layout.read_text(encoding="utf-8")), encoding="utf-8")
+    if run_doxygen(settings()):
         fail("Doxygen failed")
     site = ROOT / "build/docs/html"
     index_headings(site)

@@ -304,9 +304,45 @@ class Docs(unittest.TestCase):
             docs.index_headings(site)
             self.assertEqual((site / "search/all_1.js").read_text().splitlines()[2:], [
                 "  ['x_0',['x',['../x.html',1,'']]],",
-                """  ['early_guide0',["Early &amp; all (A table, end to end)",['../tables.html#tables-early',1,'guide']]]""",
+                """  ['early_guide0',["Early &amp; all (A table, end to end)",['../tables.html#tables-early',1,'guide']]],""",
+                """  ['end_guide1',["A table, end to end",['../tables.html',1,'guide']]]""",
                 "];"])
-            self.assertEqual((site / "search/all_0.js").read_text().count("guide"), 0)
+            self.assertEqual((site / "search/all_0.js").read_text().count("_guide"), 1)  # "all", not "a"
+
+    def test_doxygen_sees_the_root_from_any_folder(self):
+        with tempfile.TemporaryDirectory() as folder, \
+                unittest.mock.patch.dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}", PWD=folder, OUT=f"{folder}/out"):
+            tool = Path(folder) / "doxygen"
+            tool.write_text(f'#!{sys.executable}\nimport os, sys\n'
+                            'open(os.environ["OUT"], "w").write(f"{os.environ[\'PWD\']} {os.getcwd()} {sys.stdin.read()}")\n')
+            tool.chmod(0o755)
+            self.assertEqual(docs.run_doxygen("settings"), 0)
+            self.assertEqual((Path(folder) / "out").read_text(), f"{ROOT} {ROOT} settings")
+
+    def test_navigation_has_no_list_of_all_classes(self):
+        layout = ('<tab type="modules" visible="yes" title=""/>\n<tab type="classlist" visible="yes"/>\n'
+                  '<tab type="classindex" visible="$ALPHABETICAL_INDEX"/>\n<tab type="namespacemembers" visible="yes"/>\n')
+        self.assertEqual(docs.without_lists(layout),
+                         '<tab type="modules" visible="yes" title=""/>\n<tab type="classlist" visible="no"/>\n'
+                         '<tab type="classindex" visible="no"/>\n<tab type="namespacemembers" visible="no"/>\n')
+
+    def test_options_page_builds_the_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / "muster"
+            with unittest.mock.patch.object(docs, "build", side_effect=lambda *_: script(program, "echo '  train   a word'\n")) as build:
+                self.assertIn("## train {#options-train}", docs.options_page(program))
+                self.assertEqual(docs.options_page(program).count("a word"), 2)
+            build.assert_called_once_with("release", "muster_program")
+
+
+class Examples(unittest.TestCase):
+    def test_small_examples_stay_small(self):
+        programs = sorted(file for file in (ROOT / "examples").glob("*.cpp") if file.stem != "muster")
+        self.assertGreater(len(programs), 8)
+        for file in programs:
+            with self.subTest(file=file.name):
+                most = 60 if file.stem == "mnist_convnet" else 150
+                self.assertLessEqual(len(file.read_text(encoding="utf-8").splitlines()), most)
 
 
 if __name__ == "__main__":
