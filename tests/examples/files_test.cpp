@@ -1,7 +1,5 @@
 // Tests the programs with broken files and standard streams.
 
-#include <sys/stat.h>
-
 #include "examples/muster/paths.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/examples/convnet.h"
@@ -17,29 +15,24 @@ using program::Content;
 using program::Paths;
 using test::ConvnetRun;
 using test::thrown;
-using Names = std::set<std::string>;
 
 auto loaded(const ConvnetRun& muster, const std::string& name) {
   return MultiLayerNetwork::load(muster.directory / name);
 }
 
-/// An option of a program that names a path.
-using Option = std::function<void(Paths&)>;
-
-Option reads(const char* option, const char* path) {
-  return [=](Paths& paths) { paths.reads(option, path); };
-}
-Option writes(const char* option, const char* path) {
-  return [=](Paths& paths) { paths.writes(option, path); };
-}
-Option writesReport(const char* option, const char* directory) {
-  return [=](Paths& paths) { paths.writesInto(option, directory, {"a.png"}); };
-}
-Option writesCheckpoints(const char* option, const char* directory) {
-  return [=](Paths& paths) { paths.writesCheckpoints(option, directory); };
-}
-Option readsPictures(const char* option, const char* directory) {
-  return [=](Paths& paths) { paths.readsPictures(option, directory); };
+/// What a program reads and writes, each as in "reads --text book".
+Paths pathsOf(std::initializer_list<std::string> lines) {
+  Paths paths;
+  for (const auto& line : lines) {
+    const auto words = test::wordsOf(line);
+    const std::string how = words.at(0), option = words.at(1), path = words.at(2);
+    if (how == "reads") paths.reads(option, path);
+    if (how == "readsPictures") paths.readsPictures(option, path);
+    if (how == "writes") paths.writes(option, path);
+    if (how == "writesReport") paths.writesInto(option, path, {"a.png"});
+    if (how == "writesCheckpoints") paths.writesCheckpoints(option, path);
+  }
+  return paths;
 }
 
 TEST_CASE("a path that is read or written under two options is refused") {
@@ -49,35 +42,30 @@ TEST_CASE("a path that is read or written under two options is refused") {
   std::filesystem::create_directory("pictures");
   test::writeFile("pictures/a.png", "a picture");
   std::filesystem::create_symlink("pictures/a.png", "link");
-  const auto refusal = [](std::initializer_list<Option> options) {
-    Paths paths;
-    for (const auto& add : options) add(paths);
-    return thrown<InvalidArgument>([&] { paths.check(); });
+  const auto refusal = [](std::initializer_list<std::string> lines) {
+    return thrown<InvalidArgument>([&] { pathsOf(lines).check(); });
   };
-  CHECK_CONTAINS(refusal({reads("--text", "book"), writes("--model", "hard")}),
+  CHECK_CONTAINS(refusal({"reads --text book", "writes --model hard"}),
                  "--text and --model are the same file, book: ");
-  CHECK_CONTAINS(refusal({writes("--model", "new"), writes("--json", "./new")}),
+  CHECK_CONTAINS(refusal({"writes --model new", "writes --json ./new"}),
                  "--model and --json are the same file");
-  CHECK_CONTAINS(refusal({writes("--model", "new"), writesCheckpoints("--checkpoint-dir", "new")}),
+  CHECK_CONTAINS(refusal({"writes --model new", "writesCheckpoints --checkpoint-dir new"}),
                  "--model and --checkpoint-dir cannot both be there");
-  CHECK_CONTAINS(refusal({writesReport("--report", "report"), writes("--json", "report/a.png")}),
+  CHECK_CONTAINS(refusal({"writesReport --report report", "writes --json report/a.png"}),
                  "--report and --json are the same file");
-  for (const char* name : {"c/checkpoint-epoch-0001.safetensors", "c/./checkpoint-best.safetensors",
-                           "c/checkpoint-epoch-0001-iteration-00000001.safetensors"})
+  for (const std::string name : {"c/checkpoint-epoch-0001.safetensors", "c/./checkpoint-best.safetensors",
+                                 "c/checkpoint-epoch-0001-iteration-00000001.safetensors"})
     CHECK_CONTAINS(
-        refusal({writes("--json", name), writesCheckpoints("--checkpoint-dir", "c")}),
+        refusal({"writes --json " + name, "writesCheckpoints --checkpoint-dir c"}),
         fmt::format("--json is {}, a name of checkpoints, in the directory of --checkpoint-dir: ", name));
-  for (const char* picture : {"link", "pictures/a.png", "pictures/new.PNG"})
-    CHECK_CONTAINS(refusal({readsPictures("--train", "pictures"), writes("--model", picture)}),
+  for (const std::string picture : {"link", "pictures/a.png", "pictures/new.PNG"})
+    CHECK_CONTAINS(refusal({"readsPictures --train pictures", "writes --model " + picture}),
                    fmt::format("--model is {}, a picture in the directory of --train, ", picture));
 
-  Paths paths;
-  for (const auto& add :
-       {reads("--text", "book"), writes("--model", "hard"), writes("--json", ""), reads("--load", ""),
-        writesReport("--report", "report"), readsPictures("--train", "pictures"),
-        writes("--out", "pictures/results.csv"), writesCheckpoints("--checkpoint-dir", "."),
-        writes("--best", "checkpoint.safetensors")})
-    add(paths);
+  auto paths = pathsOf({"reads --text book", "writes --model hard", "writes --json ''", "reads --load ''",
+                        "writesReport --report report", "readsPictures --train pictures",
+                        "writes --out pictures/results.csv", "writesCheckpoints --checkpoint-dir .",
+                        "writes --best checkpoint.safetensors"});
   paths.reads("--resume", "hard", /*replacedBy=*/"--model");
   CHECK_CONTAINS(thrown<InvalidArgument>([&] { paths.check(); }), "--text and --model");
   std::filesystem::remove("book");
@@ -129,48 +117,34 @@ TEST_CASE("a file of other content is not replaced") {
   CHECK_CONTAINS(refusal("PK\x03\x04 document.xml", Content::Deeplearning4j), "no model of Deeplearning4j");
 }
 
-TEST_CASE("a help text that cannot be written is a failure") {
-  for (const char* executable :
-       {MUSTER_CHAR_LSTM, MUSTER_DATA_PARALLEL, MUSTER_FINE_TUNE, MUSTER_MNIST_CONVNET,
-        MUSTER_LENET_FROM_SCRATCH, MUSTER_PROGRAM, MUSTER_OWN_LAYER, MUSTER_OWN_MODEL, MUSTER_OWN_STRATEGY,
-        MUSTER_RESNET18_FASHION}) {
-    if (!test::isHere(executable)) continue;
-    const test::Sandbox program(executable);
-    const auto name = std::filesystem::path(executable).filename().string();
-    for (const std::string to : {">&-", ">/dev/full"})
-      CHECK_CONTAINS(test::errorOf(program.shell(name + " --help " + to), 1),
-                     name + ": standard output could not be written: ");
-  }
-  const test::Sandbox muster;
-  for (const char* line : {"--version", "help", "help train", "train --help"})
-    CHECK(muster.shell(fmt::format("muster {} >&-", line)).exit == 1);
-}
-
 TEST_CASE("no program overwrites a file that it reads or writes under another option") {
   const ConvnetRun muster;
-  muster.write("train-labels-idx1-ubyte", "labels");
+  for (const char* name : {"train-labels-idx1-ubyte", "rows.csv", "model.safetensors"})
+    muster.write(name, "mine");
   std::filesystem::create_symlink("train-labels-idx1-ubyte", muster.directory / "link");
-  const std::string train = "train run.json ", data = train + "--data mnist --data-dir . --model ";
-  muster.refuses(train + "--model m --json ./m", "training.model and --json are the same file, m");
-  muster.refuses(train + "--checkpoint-dir c --model c/checkpoint-epoch-0001.safetensors",
-                 "training.model is c/checkpoint-epoch-0001.safetensors, a name of checkpoints, in the "
-                 "directory of listeners.checkpoints.directory: one would replace the other");
+  const auto names = muster.directory.names();
+  const std::string mnist = "train run.json --data mnist --data-dir . --model ",
+                    csv = R"( run.json --set 'data={"type": "csv", "train": "rows.csv"}' )";
+  for (const auto& [line, first, second] : {
+           std::array<std::string, 3>{"train run.json --model m --json ./m", "training.model", "--json"},
+           {"train run.json --model run.json", "the run file", "training.model"},
+           {"train run.json --json run.json", "the run file", "--json"},
+           {"train" + csv + "--model rows.csv", "data.train", "training.model"},
+           {mnist + "train-labels-idx1-ubyte", "data.directory", "training.model"},
+           {mnist + "link", "data.directory", "training.model"},
+           {"predict run.json --out run.json", "the run file", "--out"},
+           {"predict run.json --out model.safetensors", "training.model", "--out"},
+           {"predict" + csv + "--out rows.csv", "data.train", "--out"},
+       })
+    muster.refuses(line, first + " and " + second + " are the same file, ");
+  muster.refuses("train run.json --checkpoint-dir c --model c/checkpoint-epoch-0001.safetensors",
+                 "training.model is c/checkpoint-epoch-0001.safetensors, a name of checkpoints, in the ");
   if (test::kWithPage)
-    muster.refuses(
-        train + "--report x --model x",
-        "training.model and listeners.report cannot both be there: x is to be a file, and x a directory");
-  for (const std::string model : {"train-labels-idx1-ubyte", "link"})
-    muster.refuses(data + model,
-                   "data.directory and training.model are the same file, ./train-labels-idx1-ubyte");
-  CHECK(muster(data + "link").out.empty());
-  CHECK(muster.read("train-labels-idx1-ubyte") == "labels");
-  CHECK(muster.directory.names() == Names{"link", "run.json", "train-labels-idx1-ubyte"});
-}
-
-TEST_CASE("a pipe in place of a file is refused at once") {
-  const ConvnetRun muster;
-  REQUIRE(::mkfifo((muster.directory / "pipe").c_str(), 0600) == 0);
-  muster.refuses("train run.json --resume pipe", "pipe: cannot be read: it is not a regular file", 1);
+    muster.refuses("train run.json --report x --model x",
+                   "training.model and listeners.report cannot both be there: ");
+  CHECK(muster.directory.names() == names);
+  for (const char* name : {"train-labels-idx1-ubyte", "rows.csv", "model.safetensors"})
+    CHECK(muster.read(name) == "mine");
 }
 
 TEST_CASE("closed standard streams do not change the written files") {

@@ -1,16 +1,12 @@
 // The options of muster train, which set fields of any run file.
 #include "examples/muster/run_options.h"
 
-#include <doctest/doctest.h>
-
 #include <boost/json.hpp>
-#include <vector>
 
-#include "muster/core/base/error.h"
 #include "muster/parallel/run/run_file.h"
 #include "tests/examples/program.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

@@ -33,12 +33,15 @@ class Sandbox {
                    std::source_location where = std::source_location::current()) const {
     return succeeded((*this)(line), where);
   }
-  /// Checks that a line ends with this status and one sentence of the program's own, which contains `text`.
+  /// Checks that a line ends with this status and one sentence of the program's own, which contains `text`. A
+  /// mistake in the options is found before anything is printed.
   void refuses(const std::string& line, const std::string& text, int exit = 2,
                std::source_location where = std::source_location::current()) const {
     CAPTURE(line);
-    const auto error = errorOf((*this)(line), exit, where);
+    const auto run = (*this)(line);
+    const auto error = errorOf(run, exit, where);
     CHECK_CONTAINS(error, text);
+    if (exit == 2) CHECK(run.out == "");
     CHECK(std::ranges::count(error, '\n') == 1);
   }
 

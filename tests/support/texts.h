@@ -3,12 +3,22 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <sstream>
+
 #include "tests/support/standard.h"
 
 namespace muster::test {
 
 inline bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != text.npos;
+}
+
+/// The lines of a text, without their ends.
+inline std::vector<std::string> linesOf(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
 }
 
 namespace detail {
