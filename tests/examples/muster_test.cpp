@@ -306,7 +306,7 @@ TEST_CASE("an error is in lines of the terminal's width, without breaking words,
   test::PseudoTerminal terminal(60, 24);
   auto launch = muster.launchOf("train run.json --strategy averagin");
   launch.terminal = terminal.name();
-  CHECK(test::runProgram(MUSTER_PROGRAM, launch).exit == 2);
+  CHECK(test::Program(MUSTER_PROGRAM, launch).wait().exit == 2);
   std::istringstream lines(terminal.take());
   std::string joined;
   for (std::string line; std::getline(lines, line);) {

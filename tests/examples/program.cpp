@@ -193,8 +193,4 @@ bool isHere(const std::filesystem::path& executable) {
   return std::filesystem::exists(executable);
 }
 
-Outcome runProgram(const std::filesystem::path& executable, const Launch& launch) {
-  return Program(executable, launch).wait();
-}
-
 }  // namespace muster::test

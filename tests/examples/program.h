@@ -74,6 +74,9 @@ class Program {
   std::optional<int> status_;  // once it has ended
 };
 
+/// Whether a program of this build exists: a packed build contains only tests.
+bool isHere(const std::filesystem::path& executable);
+
 /// Whether the programs were built with the page, which --page, --curves and --report need.
 #ifdef MUSTER_WITH_PAGE
 inline constexpr bool kWithPage = true;
@@ -86,11 +89,5 @@ inline constexpr const char* kNoPage = "the programs were built without the page
 inline std::string reportIn(const std::string& directory) {
   return kWithPage ? " --report " + directory : "";
 }
-
-/// Whether a program of this build exists: a packed build contains only tests.
-bool isHere(const std::filesystem::path& executable);
-
-/// Runs a program to its end.
-Outcome runProgram(const std::filesystem::path& executable, const Launch& launch);
 
 }  // namespace muster::test

@@ -9,6 +9,14 @@
 
 namespace muster::test {
 
+/// The number after the last `label` in a text.
+inline double numberAfter(const std::string& text, const std::string& label) {
+  const auto at = text.rfind(label);
+  INFO("\"", label, "\" in ", text);
+  REQUIRE(at != text.npos);
+  return std::stod(text.substr(at + label.size()));
+}
+
 /// An example program in an empty directory of its own, without data sets: its cache is empty, and no server
 /// listens at the addresses of its downloads.
 class Sandbox {
@@ -20,13 +28,13 @@ class Sandbox {
   Launch launchOf(const std::string& line) const { return launch(wordsOf(line)); }
   /// Starts a line beside the test.
   Program start(const std::string& line) const { return {executable_, launchOf(line)}; }
-  Outcome operator()(const std::string& line) const { return runProgram(executable_, launchOf(line)); }
+  Outcome operator()(const std::string& line) const { return start(line).wait(); }
   /// Runs a line of a shell that finds the program by its name, as in `muster train run.json >&-`.
   Outcome shell(const std::string& line) const {
     auto inShell = launch({"-c", line});
     const auto programs = std::filesystem::path(executable_).parent_path().string();
     inShell.environment["PATH"] = programs + ":/usr/local/bin:/usr/bin:/bin";
-    return runProgram("/bin/sh", inShell);
+    return Program("/bin/sh", inShell).wait();
   }
   /// The outcome of a line that must succeed; otherwise its errors are shown and the case ends.
   Outcome succeeds(const std::string& line,
