@@ -1,17 +1,20 @@
-// Ctrl-C: outside the training a program ends at once, with a sentence; within it saves what was trained.
-#include <doctest/doctest.h>
+// Signals: outside the training a program ends at once, with a sentence; within it saves what was trained.
+#include <fcntl.h>
 
 #include <csignal>
 #include <thread>
 
-#include "muster/core/nn/network.h"
+#include "examples/muster/program.h"
+#include "muster/core/base/error.h"
+#include "muster/parallel/run/detail/keep_network.h"
 #include "tests/examples/sandbox.h"
-#include "tests/support/sanitizers.h"
+#include "tests/support/child_process.h"
 #include "tests/support/skip.h"
 
 namespace muster {
 namespace {
 
+using program::TrainingInterrupt;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using test::contains;
@@ -28,60 +31,54 @@ struct Endless : Sandbox {
   }
 };
 
-constexpr int kTrials = 60;
-
-/// Interrupts a line until a trial ends with `sentence` on standard error, for which the signal has to come
-/// at the right moment. A trial that comes too early is followed by one that waits longer, a trial that comes
-/// too late by one that does not wait. What it left is removed before the next one.
+/// Interrupts a line until a trial says `sentence`, for which the signal has to come at the right moment. A
+/// trial that comes too early is followed by one that waits longer, a trial that comes too late by one that
+/// does not wait. What it left is removed before the next one.
 /// @param awaitBegin  waits until the program has come so far that the moment may be near.
-/// @param early       ends standard error, or is in it, if a trial came too early.
+/// @param early       what a trial says that came too early.
 /// @return the last trial.
 Outcome interruptUntil(const Sandbox& sandbox, const std::string& line,
                        const std::function<void(Program&)>& awaitBegin, const std::string& early,
                        const std::string& sentence, int signal = SIGINT) {
   const auto begin = sandbox.directory.names();
-  Outcome outcome;
   microseconds delay{0};
-  for (int trial = 0; trial < kTrials; ++trial) {
+  for (int trial = 0; trial < 60; ++trial) {
     for (const auto& name : sandbox.directory.names())
       if (!begin.contains(name)) std::filesystem::remove_all(sandbox.directory / name);
     auto program = sandbox.start(line);
     awaitBegin(program);
     std::this_thread::sleep_for(delay);
     program.signal(signal);
-    outcome = program.wait();
-    if (outcome.err.ends_with(sentence)) break;
+    auto outcome = program.wait();
+    if (contains(outcome.out + outcome.err, sentence)) {
+      CHECK(outcome.exit == 130);
+      return outcome;
+    }
     delay = contains(outcome.err, early) ? std::max(microseconds(500), 2 * delay) : microseconds(0);
   }
-  CHECK(test::errorOf(outcome, 130).ends_with(sentence));
-  return outcome;
+  FAIL("no trial said ", sentence);
+  return {};
 }
 
-/// Interrupts a line before it trains, until all that it says is `sentence`.
-void checkInterruptEarly(const Sandbox& sandbox, const std::string& line, const std::string& sentence,
-                         int signal = SIGINT) {
-  const auto outcome = interruptUntil(
-      sandbox, line, [&](Program& program) { program.awaitHandler(signal); }, ": Interrupted.\n", sentence,
-      signal);
-  CHECK(outcome.err == sentence);
-}
-
-TEST_CASE("a signal before the training ends a program at once, and it says that nothing was saved") {
-  const Sandbox muster;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    // Drawing so many takes longer than the start of a program.
-    checkInterruptEarly(muster, "train " MUSTER_MNIST_RUN " --data generated --examples 60000",
-                        "muster: Interrupted before training; nothing was saved.\n", signal);
-    CHECK(muster.directory.names().empty());
-  }
-}
-
-TEST_CASE("a signal in the other commands is answered, too") {
+TEST_CASE("a signal outside the training ends a program at once, and it says what was saved") {
   const Endless muster;
-  const std::string many = " --set data.trainExamples=60000";
-  checkInterruptEarly(muster, "plan run.json" + many, "muster: Interrupted.\n");
-  checkInterruptEarly(muster, "compare run.json --arm averaging --arm synchronous" + many,
-                      "muster: Interrupted; finished runs are kept.\n");
+  // Drawing so many takes longer than the start of a program.
+  const std::string many = " --set data.trainExamples=60000", train = "train run.json" + many,
+                    nothing = "muster: Interrupted before training; nothing was saved.\n";
+  const std::tuple<std::string, int, std::string> lines[] = {
+      {train, SIGINT, nothing},
+      {train, SIGTERM, nothing},
+      {train, SIGHUP, nothing},
+      {"plan run.json" + many, SIGINT, "muster: Interrupted.\n"},
+      {"compare run.json --arm averaging --arm synchronous" + many, SIGINT,
+       "muster: Interrupted; finished runs are kept.\n"}};
+  for (const auto& [line, signal, sentence] : lines) {
+    CAPTURE(line);
+    const auto awaitHandler = [number = signal](Program& program) { program.awaitHandler(number); };
+    const auto outcome = interruptUntil(muster, line, awaitHandler, ": Interrupted.\n", sentence, signal);
+    CHECK(outcome.err == sentence);
+    CHECK_FALSE(muster.has("model"));
+  }
 }
 
 TEST_CASE("a signal before the first step saves nothing") {
@@ -91,35 +88,14 @@ TEST_CASE("a signal before the first step saves nothing") {
     return test::skip("ThreadSanitizer sometimes keeps the signal until all epochs are trained");
   const Endless muster;
   const std::string earlier("\x02\0\0\0\0\0\0\0{}", 10);  // as a model begins
-  for (int trial = 0; trial < kTrials; ++trial) {
-    muster.write("model", earlier);
-    auto running = muster.start("train run.json --workers 64");  // which takes a while to start
-    REQUIRE(running.awaitText("plan: "));
-    std::this_thread::sleep_for(milliseconds(trial % 10));
-    running.signal(SIGINT);
-    const auto outcome = running.wait();
-    REQUIRE(outcome.exit == 130);
-    // Otherwise it came too late, or before the program asked for its signals.
-    if (contains(outcome.out, "ended before the first step: nothing was saved\n")) {
-      CHECK(muster.read("model") == earlier);
-      return;
-    }
-  }
-  FAIL("no signal arrived between the plan and the first step");
-}
-
-TEST_CASE("a training whose directory has vanished is saved in another one") {
-  Endless muster;
-  const test::TemporaryDirectory other;
-  muster.environment["TMPDIR"] = other.path().string();
-  std::filesystem::create_directory(muster.directory / "d");
-  auto running = muster.start("train run.json --model d/net");
-  REQUIRE(running.awaitText("epoch 1/1000000: "));
-  std::filesystem::remove_all(muster.directory / "d");
-  running.signal(SIGINT);
-  CHECK_CONTAINS(test::errorOf(running.wait(), 1), "; saved as " + (other / "net-").string());
-  REQUIRE(other.names().size() == 1);
-  CHECK(Network::load(other / *other.names().begin())->iteration() > 0);
+  interruptUntil(
+      muster, "train run.json --workers 64",  // which takes a while to start
+      [&](Program& program) {
+        REQUIRE(program.awaitText("plan: "));
+        muster.write("model", earlier);
+      },
+      "before training", "ended before the first step: nothing was saved\n");
+  CHECK(muster.read("model") == earlier);
 }
 
 TEST_CASE("a signal during the test after the training ends the program, which has saved the network") {
@@ -139,6 +115,47 @@ TEST_CASE("a signal during the test after the training ends the program, which h
   CHECK_LACKS(outcome.out, "accuracy");
   CHECK_FALSE(muster.has("report/report.html"));
   CHECK(muster.has("model"));
+}
+
+/// Runs `body` in a child process, then sends it a signal. @return its standard error.
+std::string lastLineAfter(const std::function<void(TrainingInterrupt&)>& body) {
+  const test::TemporaryDirectory directory;
+  std::string unused;
+  const int status = test::detail::runChild(
+      [&](int) {
+        std::signal(SIGINT, SIG_DFL);  // a shell may have set it to be ignored
+        ::dup2(::open((directory / "errors").c_str(), O_CREAT | O_WRONLY, 0600), STDERR_FILENO);
+        program::endOnInterrupt(program::kInterruptedBefore);
+        {
+          TrainingInterrupt interrupt;
+          body(interrupt);
+        }
+        std::raise(SIGINT);
+      },
+      unused);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == kInterruptedExit);
+  return test::readFile(directory / "errors");
+}
+
+TEST_CASE("after a training a signal says whether the network is saved, and of a failed one neither") {
+  CHECK(lastLineAfter([](auto&) {
+          CHECK_THROWS_AS(detail::trainAndSave([] { throw Error("it broke"); }, [](bool) {}, "", {}), Error);
+        }).ends_with("Interrupted.\n"));
+  CHECK_CONTAINS(lastLineAfter([](auto& training) { training.end(true); }), program::kNetworkSaved);
+  CHECK_CONTAINS(lastLineAfter([](auto& training) { training.end(false); }), program::kNetworkNotSaved);
+}
+
+TEST_CASE("the notice says that the network will be saved, and a stop stays requested after the end") {
+  const auto text = lastLineAfter([](auto& training) {
+    std::raise(SIGINT);
+    while (!training.requested()) std::this_thread::sleep_for(milliseconds(1));
+    training.end();
+    CHECK(training.requested());
+    CHECK(training.token().stop_requested());
+  });
+  CHECK_CONTAINS(text, "is saved. Interrupt again");
+  CHECK(text.ends_with("Interrupted.\n"));
 }
 
 }  // namespace

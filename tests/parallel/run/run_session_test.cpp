@@ -17,7 +17,9 @@
 #include "muster/parallel/run/detail/session_parts.h"
 #include "muster/parallel/run/results.h"
 #include "muster/parallel/run/run_plan.h"
+#include "tests/support/environment.h"
 #include "tests/support/log_lines.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/png.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
@@ -156,6 +158,18 @@ TEST_CASE("the plan of a run says what its training would do, and trains nothing
   CHECK_LACKS(plan({"training.strategy.every=7"}), "note: ");
   CHECK_LACKS(plan({"training.strategy.every=50", "training.workers=1"}), "note: ");
   CHECK(directory.names().empty());
+}
+
+TEST_CASE("a model whose directory vanishes during the training is saved in another one") {
+  const test::TemporaryDirectory directory, other;
+  const test::Environment environment("TMPDIR", other.path().string());
+  std::filesystem::create_directory(directory / "d");
+  RunSession session(
+      runIn(directory, {"training.model=" + (directory / "d/net").string()}),
+      {test::onMerge([&](const MergeEvent&) { std::filesystem::remove_all(directory / "d"); })});
+  CHECK_CONTAINS(thrown<Error>([&] { session.train(); }), "; saved as " + (other / "net-").string());
+  REQUIRE(other.names().size() == 1);
+  CHECK(Network::load(other / *other.names().begin())->epoch() == 3);
 }
 
 TEST_CASE("a math mode that the device does not have is refused with the reason") {

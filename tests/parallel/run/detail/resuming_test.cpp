@@ -137,6 +137,7 @@ TEST_CASE("checkpoints of another training, ended or not, are found before the d
       ", name another directory, listeners.checkpoints.directory=DIRECTORY, or remove ";
   CHECK(advice(run) == "");
   const auto best = files.save("c/checkpoint-best.safetensors");
+  CHECK(resumed(files.empty, own).file == "");
   CHECK(advice(run) == "; continue it with training.resume=" + best + separate + "this file");
   const auto newest = files.save("c/checkpoint-epoch-0002.safetensors");
   CHECK(advice(run) == "; continue it with training.resume=" + files.empty + separate + "these files");
