@@ -1,11 +1,14 @@
-#include <doctest/doctest.h>
-
 #include "examples/muster/compare/base_data.h"
+#include "examples/muster/compare/output_files.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/texts.h"
+#include "tests/support/thrown.h"
 
 namespace comparing {
 namespace {
 
+using muster::test::TemporaryDirectory;
+using muster::test::writeFile;
 using Texts = std::vector<std::string>;
 
 /// @param data  fields of the section, in place of a few mixtures.
@@ -33,9 +36,9 @@ TEST_CASE("the checksum of the data depends on the examples, and not on batches,
 }
 
 TEST_CASE("the checksum of a table depends on the names of its columns, and on the class of each row") {
-  const muster::test::TemporaryDirectory directory;
+  const TemporaryDirectory directory;
   const auto sum = [&](const std::string& table) {
-    muster::test::writeFile(directory / "rows.csv", table);
+    writeFile(directory / "rows.csv", table);
     return contentsOf(
         loadData(base({}, R"("type": "csv", "train": ")" + (directory / "rows.csv").string() + '"')));
   };
@@ -54,6 +57,33 @@ TEST_CASE("what is held out does not depend on batches") {
     CHECK(run.run().data.validationExamples == 7);
     CHECK(examplesIn(data.train) == 43);
   }
+}
+
+TEST_CASE("a directory that is not a comparison's is refused, and so is a file of the data in it") {
+  const TemporaryDirectory directory;
+  muster::RunFile run;
+  const auto refusal = [&](const std::filesystem::path& out) {
+    return muster::test::thrown<muster::Error>([&] { checkOutput(out, "run.json", run); });
+  };
+  CHECK(refusal(directory / "new") == "");
+  CHECK(refusal(directory.path()) == "");
+  writeFile(directory / ".lock", "");
+  CHECK(refusal(directory.path()) == "");
+  writeFile(directory / "report.html", "my report");
+  CHECK(refusal(directory.path()) ==
+        directory.path().string() +
+            ": has files, as report.html, and no results.jsonl, so it is not a comparison's; give another "
+            "--out");
+  std::filesystem::remove(directory / "report.html");
+  writeFile(directory / "results.jsonl", "");
+  CHECK(refusal(directory.path()) == "");
+  writeFile(directory / "plots", "mine");
+  CHECK_CONTAINS(refusal(directory.path()), "plots");
+  std::filesystem::remove(directory / "plots");
+  run.data.train = (directory / "table.md").string();
+  CHECK(muster::test::thrown<muster::InvalidArgument>([&] {
+          checkOutput(directory.path(), "run.json", run);
+        }).starts_with("data.train and --out are the same file, "));
 }
 
 }  // namespace
