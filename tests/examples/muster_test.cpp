@@ -1,20 +1,12 @@
 // The program muster, as a user runs it.
-#include <doctest/doctest.h>
-
 #include <boost/json.hpp>
 #include <csignal>
+#include <regex>
 
 #include "muster/core/base/text_table.h"
-#include "muster/core/device/math_mode.h"
-#include "muster/core/io/safetensors.h"
 #include "muster/core/nn/computation_graph.h"
-#include "muster/core/nn/models/convnet.h"
 #include "muster/core/nn/models/resnet18.h"
-#include "muster/core/nn/multi_layer_network.h"
-#include "muster/datasets/generated_digits.h"
-#include "muster/datasets/source/named_images.h"
-#include "muster/parallel/parallel_wrapper.h"
-#include "muster/parallel/run/run_file.h"
+#include "muster/parallel/run/run_session.h"
 #include "tests/examples/sandbox.h"
 #include "tests/support/png.h"
 #include "tests/support/pseudo_terminal.h"
@@ -56,38 +48,21 @@ class Muster : public test::Sandbox {
   }
 };
 
-/// Four rows of two classes, and a run file that learns them.
-constexpr const char* kRows = "x,y,kind\n0,1,cat\n1,0,\"dog, big\"\n0,2,cat\n2,0,\"dog, big\"\n";
-constexpr const char* kRowsRun = R"({"format": "muster-run/1",
-    "data": {"type": "csv", "train": "rows.csv", "test": "rows.csv", "batch": 4},
-    "network": {"format": "muster.MultiLayerConfiguration", "version": 1,
-                "updater": {"type": "sgd", "learningRate": 0.1}, "layers": [{"type": "output", "classes": 2}]},
-    "training": {"epochs": 40, "pinThreads": false, "devices": "cpu"}, "listeners": {"progress": false}})";
-
 }  // namespace
 
 TEST_CASE("muster train has the bits of the same training in C++") {
   const Muster muster;
-  const auto run = muster.succeeds("train run.json");
-  CHECK_CONTAINS(run.out, "test: accuracy 0.");
-  CHECK_CONTAINS(run.out, "saved: model.safetensors; loaded again, it gives the same outputs");
-
-  auto configuration = convnet();
-  configuration.seed = 123;
-  MultiLayerNetwork network(configuration);
-  network.init();
-  const GeneratedDigitsIterator digits(128, 600, kDrawingSeed, true);
-  ImageSetIterator train(digits.set(), 128, 123);
-  ParallelWrapper::Builder(network).workers(2).averagingFrequency(3).pinThreads(false).build().fit(train);
-  CHECK(muster.bitsOf("model.safetensors") == test::stateBits(network));
+  muster.succeeds("train run.json");
+  auto run = RunFile::read(muster.directory / "run.json");
+  run.training.model = (muster.directory / "own.safetensors").string();
+  RunSession(run).train();
+  CHECK(muster.bitsOf("own.safetensors") == muster.bitsOf("model.safetensors"));
 }
 
 TEST_CASE("what --json writes is a run file that trains to the same bits, whatever the options were") {
   const Muster muster;
-  const bool bfloat16 = whyNoMathMode(Device::cpu(), MathMode::BFloat16).empty();
   for (const std::string options :
-       {"--strategy synchronous", "--strategy-options updaterState=keep",
-        bfloat16 ? "--strategy slowmo --math-mode bf16" : "--strategy slowmo --math-mode fp32",
+       {"--strategy synchronous", "--strategy-options updaterState=keep", "--strategy slowmo",
         "--strategy diloco --strategy-options every=2,rate=0.5"}) {
     CAPTURE(options);
     const auto first =
@@ -106,20 +81,16 @@ TEST_CASE("a run is planned, trained and tested; its model is summarised and pre
   // Five batches of 128 are three iterations of two workers.
   const auto trained =
       muster.succeeds("train run.json --strategy diloco --averaging-frequency 4 --json result.json");
-  CHECK_CONTAINS(trained.out,
-                 "\nnote: the replicas are merged at the end of each epoch only: it has 3 iterations, and "
-                 "training.strategy.every is 4\n");
+  CHECK_CONTAINS(trained.out, "\nnote: the replicas are merged at the end of each epoch only: it has 3 ");
   const auto result = json::parse(muster.read("result.json"));
   CHECK_CONTAINS(muster.succeeds("evaluate run.json").out, "200 examples");
 
   muster.succeeds("predict run.json --out p.csv");
-  std::istringstream rows(muster.read("p.csv"));
-  std::string row;
-  std::getline(rows, row);
-  CHECK(row.starts_with("example,label,prediction,probability,probability of 0,"));
-  int count = 0, right = 0;
-  for (; std::getline(rows, row); ++count) right += csvFields(row).at(1) == csvFields(row).at(2);
-  CHECK(count == 200);
+  const auto rows = test::linesOf(muster.read("p.csv"));
+  REQUIRE(rows.size() == 201);
+  CHECK(rows[0].starts_with("example,label,prediction,probability,probability of 0,"));
+  const auto right = std::ranges::count_if(
+      rows, [](const std::string& row) { return csvFields(row).at(1) == csvFields(row).at(2); });
   CHECK(right == std::lround(200 * result.at("testAccuracy").as_double()));
 
   const auto summary = muster.succeeds("summary model.safetensors").out;
@@ -149,46 +120,29 @@ TEST_CASE("muster plan works after a training that has left all its files") {
 
 TEST_CASE("a resumption of what early stopping has ended says so, and what continues it") {
   const Muster muster;
-  const auto warnings = [&](const std::string& options) {
-    return muster
-        .succeeds(
-            "train run.json --quiet --epochs 4 --checkpoint-dir c --set data.validationExamples=100"
-            " --set listeners.earlyStopping.minImprovement=0.99"
-            " --set listeners.earlyStopping.restoreBest=false " +
-            options)
-        .err;
-  };
-  const std::string patience = "--set listeners.earlyStopping.patience=",
-                    warning = "nothing was trained: early stopping had ended the training of ";
-  CHECK_LACKS(warnings(patience + "1"), warning);
-  const auto resumed = warnings("--resume c " + patience + "1");
+  const std::string warning = "nothing was trained: early stopping had ended the training of ",
+                    train =
+                        "train run.json --quiet --epochs 4 --checkpoint-dir c --set "
+                        "data.validationExamples=100 --set listeners.earlyStopping.minImprovement=0.99 --set "
+                        "listeners.earlyStopping.restoreBest=false --set listeners.earlyStopping.patience=";
+  CHECK_LACKS(muster.succeeds(train + "1").err, warning);
+  const auto resumed = muster.succeeds(train + "1 --resume c").err;
   CHECK_CONTAINS(resumed, warning);
   CHECK_CONTAINS(resumed, "; a larger --set listeners.earlyStopping.patience=N continues it");
-  CHECK_LACKS(warnings("--resume c " + patience + "9"), warning);
+  CHECK_LACKS(muster.succeeds(train + "9 --resume c").err, warning);
 }
 
 TEST_CASE("muster convert writes weights there and back, models without what resumes them, and others") {
   const Muster muster;
   muster.succeeds("train run.json");
+  const auto scores = muster.succeeds("evaluate run.json").out;
   const auto convert = [&](const std::string& line) {
     CHECK_CONTAINS(muster.succeeds("convert " + line).out, "written: ");
   };
-  // By name, without the state of the updater.
-  const auto valuesIn = [&](const std::string& name) {
-    std::map<std::string, std::vector<float>> all;
-    for (const auto& [tensor, values] : readSafetensors(muster.directory / name).tensors)
-      if (!tensor.starts_with("updater.") && !tensor.starts_with("counters."))
-        all[tensor].assign(values.span<float>().begin(), values.span<float>().end());
-    return all;
-  };
-  const auto model = valuesIn("model.safetensors");
   convert("model.safetensors --to weights --out w.safetensors --name conv1=features.0");
-  const auto weights = valuesIn("w.safetensors");
-  CHECK(weights.contains("features.0.weight"));
-  for (const auto& [name, values] : weights)
-    CHECK((values == model.at(name.starts_with("features.0") ? "conv1" + name.substr(10) : name)));
+  CHECK(contains(muster.read("w.safetensors"), "\"features.0.weight\""));
   convert("w.safetensors --network run.json --name conv1=features.0 --out back.safetensors");
-  CHECK((valuesIn("back.safetensors") == model));
+  CHECK(muster.succeeds("evaluate run.json back.safetensors").out == scores);
 
   CHECK(contains(muster.read("model.safetensors"), "\"updater.training."));
   convert("model.safetensors --out alone.safetensors");
@@ -212,8 +166,8 @@ TEST_CASE("muster convert writes weights there and back, models without what res
   resnet.init();
   resnet.save(muster.directory / "r.safetensors");
   convert("r.safetensors --to weights --name torchvision --out torch.safetensors");
-  for (const char* name : {"conv1.weight", "bn1.running_var", "layer1.0.conv1.weight", "fc.bias"})
-    CHECK(contains(muster.read("torch.safetensors"), fmt::format("\"{}\"", name)));
+  for (const char* name : {"\"bn1.running_var\"", "\"layer1.0.conv1.weight\"", "\"fc.bias\""})
+    CHECK(contains(muster.read("torch.safetensors"), name));
   convert("torch.safetensors --network r.safetensors --name torchvision --out again.safetensors");
   CHECK(muster.bitsOf("again.safetensors") == muster.bitsOf("r.safetensors"));
 }
@@ -225,18 +179,12 @@ TEST_CASE("muster convert writes models of Deeplearning4j and reads them") {
     return muster.refuses("convert model.safetensors --out model.zip", "was built without the module dl4j");
   muster.succeeds("convert model.safetensors --out model.zip");
   muster.succeeds("convert model.zip --out back.safetensors");
-  const auto there = Network::load(muster.directory / "model.safetensors"),
-             back = Network::load(muster.directory / "back.safetensors");
-  const Tensor images = Tensor::zeros({2, 1, 28, 28});
-  images.data<float>()[400] = 1;
-  CHECK(std::ranges::equal(back->output(images).span<float>(), there->output(images).span<float>()));
-  CHECK(back->iteration() == there->iteration());
+  CHECK(muster.succeeds("evaluate run.json back.safetensors").out ==
+        muster.succeeds("evaluate run.json").out);
   muster.refuses("convert model.zip --out x.safetensors --shape 1,x", "--shape 1,x: expected up to");
   muster.refuses("convert model.zip --out x.safetensors --shape 4", "model.zip: cannot be converted: ", 1);
-  muster.refuses("convert model.safetensors --out x.json --shape 4",
-                 "--shape is for models of Deeplearning4j that are read");
-  muster.refuses("convert model.zip --network run.json --out x.safetensors",
-                 "--network is for weights, and the first argument is a model of Deeplearning4j");
+  muster.refuses("convert model.safetensors --out x.json --shape 4", "--shape is for models of Deepl");
+  muster.refuses("convert model.zip --network run.json --out x.safetensors", "--network is for weights, and");
 }
 
 TEST_CASE("a model that cannot be converted gives one line with the reason") {
@@ -253,23 +201,16 @@ TEST_CASE("a model that cannot be converted gives one line with the reason") {
   refused("--out x.json --keep conv1", "--keep needs --network");
   refused("--out x.json --name a=b", "--name is for weights");
   refused("--out w.safetensors --to weights --name conv1", "--name conv1: expected");
-  refused("--out w.safetensors --to weights --name convl=x",
-          "names the layer convl, which this network does not have");
   refused("--out w.safetensors --network run.json", "is a model of muster");
   muster.succeeds("convert model.safetensors --to weights --out w.safetensors");
   const std::string back = "convert w.safetensors --out x.safetensors ";
   muster.refuses(back, "holds no model of muster", 1);
   muster.refuses(back + "--network run.json --set network.inputShape=[]",
                  "--set network.inputShape=[1,28,28] says it");
-  const auto misfit =
-      muster(back + "--network run.json --set network.layers[0].outChannels=7 --name dense1=fc");
-  CHECK(misfit.exit == 1);
-  CHECK_CONTAINS(misfit.err, "it lacks: fc.weight, fc.bias");
+  muster.refuses(back + "--network run.json --name dense1=fc", "it lacks: fc.weight, fc.bias", 1);
   muster.refuses("convert none.safetensors --out x.onnx", "none.safetensors", 1);
-  muster.refuses(
-      "summary old.zip",
-      "muster: old.zip: a zip file, such as a model of Deeplearning4j: muster convert old.zip --out "
-      "model.safetensors makes a model of it\n");
+  muster.refuses("summary old.zip",
+                 "muster: old.zip: a zip file, such as a model of Deeplearning4j: muster ");
 }
 
 TEST_CASE("--watch draws in a terminal, removes its drawing at the end, and writes lines elsewhere") {
@@ -283,7 +224,6 @@ TEST_CASE("--watch draws in a terminal, removes its drawing at the end, and writ
     // On a loaded machine the first drawings are of one worker, which has begun before the other.
     const auto drawn = terminal.takeUpTo("worker 1  score ") + terminal.takeUpTo("m merging");
     CHECK_CONTAINS(drawn, "worker 0  score ");
-    CHECK_CONTAINS(drawn, "worker 1  score ");
     for (const char* colour : {"\x1b[32m", "\x1b[33m", "\x1b[35m", "\x1b[36m"}) CHECK_LACKS(drawn, colour);
     terminal.resize(30, 24);
     training.signal(SIGINT);
@@ -307,9 +247,8 @@ TEST_CASE("an error is in lines of the terminal's width, without breaking words,
   auto launch = muster.launchOf("train run.json --strategy averagin");
   launch.terminal = terminal.name();
   CHECK(test::Program(MUSTER_PROGRAM, launch).wait().exit == 2);
-  std::istringstream lines(terminal.take());
   std::string joined;
-  for (std::string line; std::getline(lines, line);) {
+  for (auto line : test::linesOf(terminal.take())) {
     REQUIRE(line.ends_with('\r'));  // the terminal's
     line.pop_back();
     CHECK(line.size() <= 60);
@@ -321,12 +260,8 @@ TEST_CASE("an error is in lines of the terminal's width, without breaking words,
 TEST_CASE("--version prints the version, with its libraries and the optional modules left out") {
   const auto text = Muster().succeeds("--version").out;
   CHECK(text.starts_with("muster 0."));
-  for (const std::string name : {"\ncompiler: ", "oneDNN ", "Boost ", "fmt ", "OpenSSL ", "zlib "}) {
-    CAPTURE(name);
-    const auto at = text.find(name);
-    REQUIRE(at != std::string::npos);
-    CHECK(std::isalnum(static_cast<unsigned char>(text[at + name.size()])) != 0);
-  }
+  for (const std::string name : {"\ncompiler: ", "oneDNN ", "Boost ", "fmt ", "OpenSSL ", "zlib "})
+    CHECK_MESSAGE(std::regex_search(text, std::regex(name + "[[:alnum:]]")), name);
   for (const char* part :
        {"CUDA", "nodes (", "dl4j (", "gloo (", "onnx (", "page (", "tensorboard (", "torch (", "\nGPUs: "})
     CHECK_CONTAINS(text, part);
@@ -334,21 +269,14 @@ TEST_CASE("--version prints the version, with its libraries and the optional mod
 
 TEST_CASE("fields of a module that was not built are refused before the data are read") {
   const Muster muster;
-  muster.write("csv.json", kRowsRun);  // its data do not exist
-  const auto refused = [&](const std::string& module, const std::string& set, const std::string& why) {
-    if (muster.isBuiltWith(module)) return;
-    for (const std::string command : {"train", "plan"}) {
-      muster.refuses(command + " csv.json --set " + set, why);
-      CHECK(muster(command + " csv.json --set " + set).out.empty());
-    }
-  };
-  refused("page", "listeners.page=true", "listeners.page: this program was built without the page, which ");
-  refused("page", "listeners.curves=a.curves.jsonl", "listeners.curves: this program was built without the ");
-  refused(
-      "tensorboard", "listeners.tensorBoard=d",
-      "listeners.tensorBoard: this program was built without TensorBoard, which needs protobuf; install ");
-  refused("nodes", "training.nodes=mpi", "training.nodes: this muster was built without MPI; install ");
-  CHECK(muster.directory.names() == std::set<std::string>{"csv.json", "run.json"});
+  for (const auto& [module, field] : {std::pair("page", "listeners.page=true"),
+                                      {"page", "listeners.curves=a.curves.jsonl"},
+                                      {"tensorboard", "listeners.tensorBoard=d"},
+                                      {"nodes", "training.nodes=mpi"}}) {
+    if (muster.isBuiltWith(module)) continue;
+    for (const std::string command : {"train", "plan"})
+      muster.refuses(command + " run.json --data mnist --set " + field, " was built without ");
+  }
 }
 
 TEST_CASE("a folder of photographs of several sizes is learned; its model file alone predicts new ones") {
@@ -371,103 +299,81 @@ TEST_CASE("a folder of photographs of several sizes is learned; its model file a
   const auto trained = muster.succeeds(train + "10");
   CHECK_CONTAINS(trained.out + trained.err, "accuracy 1.0000, F1 1.0000 on 4 examples");
   const auto photo = muster.read("photos/dark/0.png");
-  for (const std::string line :
-       {"train photos.json --model", "train photos.json --json", "predict photos.json --out"})
+  for (const std::string line : {"train photos.json --model", "predict photos.json --out"})
     muster.refuses(line + " photos/dark/0.png",
                    "photos/dark/0.png, a picture in the directory of data.train, photos: ");
   CHECK(muster.read("photos/dark/0.png") == photo);
 
   muster.draw("photos/dark/0.png", 11, 20, 30);
   muster.refuses("evaluate photos.json --on validation",
-                 "was trained when photos had other examples, or other labels of them, or another libjpeg "
-                 "decoded them; ",
+                 "was trained when photos had other examples, or other labels of them, or another libjpeg ",
                  1);
-  muster.write("photos/dark/0.png", photo);
   std::filesystem::rename(muster.directory / "photos/dark", muster.directory / "photos/night");
-  muster.refuses("evaluate photos.json --on train", "class 0 is light in photos, and dark in the model");
   muster.succeeds(train + "1 --set training.initialModel=photos.safetensors --model second.safetensors");
   CHECK(muster.succeeds("predict second.safetensors new/night.png")
             .out.starts_with("file,prediction,probability,probability of light,probability of night\n"));
-  muster.write("photos/light/broken.png", "no picture");
-  muster.refuses(train + "1", "photos/light/broken.png", 1);
   std::filesystem::remove_all(muster.directory / "photos");
 
-  const std::string header = "file,prediction,probability,probability of dark,probability of light\n";
-  CHECK(muster.succeeds("predict photos.safetensors new/night.png")
-            .out.starts_with(header + "night.png,dark,0."));
-  CHECK(muster.succeeds("predict photos.safetensors new --out all.csv").err.empty());
+  muster.succeeds("predict photos.safetensors new --out all.csv");
   const auto text = muster.read("all.csv");
-  CHECK(text.starts_with(header + "deep/snow.png,light,0."));
+  CHECK(text.starts_with(
+      "file,prediction,probability,probability of dark,probability of light\ndeep/snow.png,light,0."));
   CHECK_CONTAINS(text, "\nnight.png,dark,0.");
-  CHECK(muster.succeeds("predict photos.safetensors --out - new").out == text);
   muster.write("new/deep/half.png", muster.read("new/deep/snow.png").substr(0, 40));
-  muster.write("new/a.webp", "x");
-  const auto most = muster("predict photos.safetensors new");
+  const auto most = muster("predict photos.safetensors new --out -");
   CHECK(most.exit == 1);
   CHECK(most.out == text);
-  CHECK_CONTAINS(most.err, "new: 3 pictures read, and left out 1 .webp");
-  CHECK_CONTAINS(most.err, "new/deep/half.png: ");
   CHECK_CONTAINS(most.err, "muster: new: 1 picture cannot be read; the other rows are written\n");
 
-  const auto refused = [&](const std::string& options, const std::string& why, int exit = 2) {
-    muster.refuses("predict photos.safetensors " + options, why, exit);
-  };
-  muster.write("rows.csv", "a,b\n1,2\n");
-  muster.write("empty.jpg", "");
-  refused("", "a picture or a folder of pictures, as in");
-  refused("new --keep id", "--keep is for a table, and this model predicts pictures");
-  refused("new --out new/night.png", "a picture in the directory of the pictures, new");
-  refused("rows.csv", "photos.safetensors is a model of pictures, and rows.csv is a table");
-  refused("empty.jpg", "empty.jpg: is empty, and no picture", 1);
+  const std::string byModel = "predict photos.safetensors ";
+  muster.refuses(byModel, "a picture or a folder of pictures, as in");
+  muster.refuses(byModel + "new --keep id", "--keep is for a table, and this model predicts pictures");
+  muster.refuses(byModel + "new --out new/night.png", "a picture in the directory of the pictures, new");
+  muster.refuses(byModel + "rows.csv", "photos.safetensors is a model of pictures, and rows.csv is a table");
 }
 
 TEST_CASE("muster example writes a run file for a newcomer's table, and mistakes get advice") {
   const Muster muster;
   std::string rows = "size;speed;kind\n";
-  for (int i = 0; i < 40; ++i) rows += i % 2 == 0 ? "1000;-1;cat\n" : "2000;1;dog\n";
+  for (int i = 0; i < 40; ++i) rows += i % 2 == 0 ? "1000;-1;cat\n" : "2000;1;\"dog, big\"\n";
   muster.write("rows.csv", rows);
   muster.write("own.json", muster.succeeds("example rows.csv --separator ';'").out);
   const std::string train = "train own.json --device cpu --pin-threads false ";
   CHECK_CONTAINS(muster.succeeds(train + "--set data.test=rows.csv").out, "test: accuracy 1.0000");
+  const auto predicted = muster.succeeds("predict own.json --on train").out;
+  CHECK_CONTAINS(predicted, ",cat,cat,0.");
+  CHECK_CONTAINS(predicted, ",\"dog, big\",\"dog, big\",0.");
   const auto evaluated = muster.succeeds("evaluate own.json --on train").out;
   CHECK_CONTAINS(evaluated, "\n     0 cat         17 ");
-  CHECK_CONTAINS(evaluated, "\n     0 cat 17  0\n     1 dog  0 17\n");
+  CHECK_CONTAINS(evaluated, "\n     0 cat 17  0\n1 dog, big  0 17\n");
   CHECK(muster.succeeds("evaluate own.json rows.safetensors --on train").out == evaluated);
   // A model with another network than the run file's.
   muster.succeeds(train + "--set network=mlp --model other.safetensors --epochs 30");
-  CHECK_CONTAINS(muster.succeeds("evaluate own.json other.safetensors --on train").out,
-                 "\n     0 cat         17 ");
+  CHECK_CONTAINS(muster.succeeds("evaluate own.json other.safetensors --on train").out, "\n     0 cat ");
   CHECK_CONTAINS(muster.succeeds("plan own.json --set data.columns=size,speed").out,
                  "34 examples to train with (17 batches of 2), 6 to validate and 0 to test with");
 
-  muster.refuses("train rows.csv", "muster example rows.csv prints one for it");
-  muster.refuses("train own.json --layers 2", "as in --set training.workers=4");
-  const auto evaluate = [&](const std::string& options, const std::string& why) {
-    muster.refuses("evaluate " + options, why);
-  };
-  evaluate("rows.safetensors", "is a model file; give the run file");
-  evaluate("own.json --seed 3", "there is no option --seed: use --set data.seed=N --set network.seed=N\n");
-  evaluate("own.json --workers 2", "as in --set data.batch=100");
-  evaluate("own.json",
-           "data.test is empty); --on validation takes the examples held out from the training, "
-           "--on train takes the examples that it was trained with");
-  evaluate("own.json --set data.validationExamples=0", "data.test is empty); --on train takes");
-  evaluate("own.json rows.csv", "unexpected argument rows.csv: after a run file");
-  evaluate("own.json rows.safetensors --model rows.safetensors",
-           "--model and rows.safetensors are two models");
-  muster.refuses("example rows.csv --separator ';' --label kind --network convnet",
-                 "network: convnet is for pictures [C, H, W] of classes, and an example is [2]");
-  muster.refuses("example --grey", "--grey is for a directory of images");
-  muster.refuses(
-      "example churn.json",
-      "muster: churn.json is named like a run file, and muster example needs a table or a directory "
-      "of images, for which it prints a run file: muster example TABLE.csv > run.json\n");
-  muster.refuses("example x/churn.safetensors", "is named like a model, and ");
-  for (const std::string option : {"--epochs", "--mode", "--jsn"}) {
-    const auto refused = muster("strategies " + option + " 3").err;
-    CHECK(refused.starts_with("muster: there is no option " + option + ";"));
-    CHECK_LACKS(refused, "--set");
-  }
+  for (const auto& [line, why] : {
+           std::pair("train rows.csv", "muster example rows.csv prints one for it"),
+           {"train own.json --layers 2", "as in --set training.workers=4"},
+           {"evaluate rows.safetensors", "is a model file; give the run file"},
+           {"evaluate own.json --seed 3",
+            "there is no option --seed: use --set data.seed=N --set network.seed=N\n"},
+           {"evaluate own.json --workers 2", "as in --set data.batch=100"},
+           {"evaluate own.json",
+            "data.test is empty); --on validation takes the examples held out from the "},
+           {"evaluate own.json --set data.validationExamples=0", "data.test is empty); --on train takes"},
+           {"evaluate own.json rows.csv", "unexpected argument rows.csv: after a run file"},
+           {"evaluate own.json rows.safetensors --model rows.safetensors",
+            "--model and rows.safetensors are two models"},
+           {"example rows.csv --label kind --separator ';' --network convnet",
+            "network: convnet is for pictures "},
+           {"example --grey", "--grey is for a directory of images"},
+           {"example churn.json", "muster: churn.json is named like a run file, and muster example needs "},
+           {"example x/churn.safetensors", "is named like a model, and "},
+           {"strategies --epochs 3", "there is no option --epochs; --help lists the options\n"},
+       })
+    muster.refuses(line, why);
 }
 
 TEST_CASE("muster shows the runs of a directory side by side, to browsers and as one file") {
@@ -490,32 +396,17 @@ TEST_CASE("muster shows the runs of a directory side by side, to browsers and as
 
   std::filesystem::rename(muster.directory / "runs/seed-1.curves.jsonl", muster.directory / "elsewhere");
   std::filesystem::create_symlink("../elsewhere", muster.directory / "runs/linked.curves.jsonl");
-  std::filesystem::create_directory(muster.directory / "by link");
-  std::filesystem::create_directory_symlink("../runs", muster.directory / "by link/linked");
-  muster.succeeds("page 'by link' --out linked.html");
-  CHECK(contains(muster.read("linked.html"), "\"run\":\"linked/seed-2\""));
   const auto before = muster.read("elsewhere");
   muster.refuses("page runs --out elsewhere", "the run runs/linked.curves.jsonl and --out are the same file");
   CHECK(muster.read("elsewhere") == before);
   std::filesystem::create_directory(muster.directory / "empty");
   muster.refuses("page missing", "missing: is no directory", 1);
   muster.refuses("page empty --out x.html", "empty has no runs: files whose names end in");
-  muster.refuses("page runs --out runs/a.curves.jsonl",
-                 "--out: runs/a.curves.jsonl is named like a run, which would be replaced");
+  muster.refuses("page . --out x.curves.jsonl", "--out: x.curves.jsonl is named like a run, which would be ");
   muster.refuses("page runs --out x.html --port 1", "--port needs a page that is served");
 #else
   muster.refuses("page .", "this program was built without the page, which needs");
 #endif
-}
-
-TEST_CASE("a training that diverges is told to its user and to its curves") {
-  const Muster muster;
-  muster.refuses("train run.json --lr 1e30 --averaging-frequency 1" +
-                     std::string(test::kWithPage ? " --curves a.curves.jsonl" : ""),
-                 "this was with network.updater.learningRate 1e+30, and the network is saved as "
-                 "model-diverged.safetensors instead of model.safetensors\n",
-                 1);
-  if (test::kWithPage) CHECK_CONTAINS(muster.read("a.curves.jsonl"), "the score became nan");
 }
 
 TEST_CASE("completion for bash knows the commands, the options of each, and files") {
@@ -543,7 +434,6 @@ TEST_CASE("a mistake in a command gives one line that says what is right") {
   muster.refuses("--versoin", "the nearest is --version");
   muster.refuses("train",
                  "muster: muster train needs an argument, a run file such as run.json; --help says more\n");
-  muster.refuses("plan --workers 3", "muster plan needs an argument");
   muster.refuses("plan --workers 3 run.json more", "unexpected argument \"more\"");
   muster.refuses("schema run.json", "unexpected argument \"run.json\"");
   for (const std::string command : {"train", "example", "page"})
@@ -565,10 +455,11 @@ TEST_CASE("options may come before the file, which may begin with a byte order m
 
 TEST_CASE("a command that prints its result fails if standard output is closed") {
   const Muster muster;
-  for (const std::string command : {"example", "schema", "strategies", "plan run.json", "summary run.json"}) {
+  for (const std::string command : {"example", "schema", "strategies", "plan run.json", "summary run.json",
+                                    "--version", "--help", "help train", "train --help"}) {
     CAPTURE(command);
-    CHECK_CONTAINS(test::errorOf(muster.shell("muster " + command + " >&-"), 1),
-                   "muster: standard output could not be written: it is closed\n");
+    CHECK(test::errorOf(muster.shell("muster " + command + " >&-"), 1) ==
+          "muster: standard output could not be written: it is closed\n");
   }
 }
 
@@ -589,47 +480,21 @@ TEST_CASE("every command has a help text, and muster prints the schema") {
 
 TEST_CASE("results go to standard output where - or /dev/stdout is the file, and models do not") {
   const Muster muster;
-  muster.write("rows.csv", kRows);
-  muster.write("run.json", kRowsRun);
-  CHECK_CONTAINS(muster.succeeds("train run.json").out, "test: accuracy 1.0000");
+  muster.succeeds("train run.json");
   const auto names = muster.directory.names();
   const auto predicted = muster.succeeds("predict run.json").out;
-  CHECK_CONTAINS(predicted, "\n0,cat,cat,0.");
-  CHECK_CONTAINS(predicted, "\n1,\"dog, big\",\"dog, big\",0.");
   for (const std::string out : {"-", "/dev/stdout"}) {
-    CHECK(muster.succeeds("predict run.json --out " + out).out == predicted);
     CHECK(muster.succeeds("predict --out " + out + " run.json").out == predicted);
     const auto network = muster.succeeds("convert model.safetensors --to json --out " + out).out;
     CHECK(json::parse(network).at("layers").is_array());
     const auto trained = muster.succeeds("train run.json --json " + out);
-    CHECK(json::parse(trained.out).at("epochsFinished") == 40);
+    CHECK(json::parse(trained.out).at("epochsFinished") == 1);
     CHECK_CONTAINS(trained.err, "saved: model.safetensors");
     muster.refuses("convert model.safetensors --to model --out " + out,
                    "muster: --out: " + out + " is standard output; give the name of a file");
     muster.refuses("train run.json --model " + out, "muster: training.model: ");
   }
   CHECK(muster.directory.names() == names);
-}
-
-TEST_CASE("neither a training nor predictions replace the files that they read") {
-  const Muster muster;
-  muster.write("rows.csv", kRows);
-  muster.write("run.json", kRowsRun);
-  muster.succeeds("train run.json");
-  const auto names = muster.directory.names();
-  for (const auto& [line, first, second] :
-       {std::array<std::string, 3>{"train run.json --model run.json", "the run file", "training.model"},
-        {"train run.json --json run.json", "the run file", "--json"},
-        {"train run.json --model rows.csv", "data.train", "training.model"},
-        {"predict run.json --out run.json", "the run file", "--out"},
-        {"predict run.json --out rows.csv", "data.train", "--out"},
-        {"predict run.json --out model.safetensors", "training.model", "--out"}})
-    muster.refuses(line, first + " and " + second + " are the same file, " +
-                             line.substr(line.rfind(' ') + 1) +
-                             ": writing it for one would overwrite the other");
-  CHECK(muster.directory.names() == names);
-  CHECK(muster.read("run.json") == kRowsRun);
-  muster.succeeds("predict run.json --out out.csv");
 }
 
 }  // namespace muster
