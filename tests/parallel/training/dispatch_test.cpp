@@ -169,15 +169,21 @@ TEST_CASE("a listener cannot evaluate the training's iterator, with the trainer 
 
 TEST_CASE("a listener cannot read the iterator that the training's iterator reads, or one that reads it") {
   using Call = std::function<void(Model&, DataSetIterator&)>;
-  const auto refusalOf = [](DataSetIterator& training, DataSetIterator& read, const Call& call) {
-    ToyModel model, other;
-    model.setListeners({onMerge([&](const MergeEvent&) { call(other, read); })});
-    return thrown<InvalidArgument>([&] { model.fit(training); });
+  struct Chain {
+    ToyIterator data = ToyIterator::ofValues({1, 2, 3, 4});
+    JoiningIterator joined{data, 1};
+    PrefetchingIterator ahead{joined, 2};  // its thread reads the others on after the failure
   };
+  const auto refusalOf = [](auto training, auto read, const Call& call) {
+    Chain chain;
+    ToyModel model, other;
+    model.setListeners({onMerge([&](const MergeEvent&) { call(other, chain.*read); })});
+    return thrown<InvalidArgument>([&] { model.fit(chain.*training); });
+  };
+  const auto data = &Chain::data;
+  const auto joined = &Chain::joined;
+  const auto ahead = &Chain::ahead;
   const Call evaluating = [](Model& model, DataSetIterator& read) { evaluate(model, read); };
-  auto data = ToyIterator::ofValues({1, 2, 3, 4});
-  JoiningIterator joined(data, 1);
-  PrefetchingIterator ahead(joined, 2);
   const std::string refused =
       "the training reads this iterator, or one that it reads, and would miss batches; pass another one";
   CHECK(refusalOf(ahead, data, evaluating) == "evaluate: " + refused);
