@@ -2,7 +2,7 @@
 # Walks the README as a new user does.
 #   walk.sh installed PREFIX   the sections after ./run install: its program in a CMake project of its own, then training
 #                              by a run file, with what is installed below PREFIX. The program runs if MUSTER_DATA_DIR
-#                              has MNIST.
+#                              has MNIST. Between them, mnist_convnet.cpp is copied out of the tree and built.
 set -euo pipefail
 source=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 
@@ -31,6 +31,13 @@ walk_installed() {
   else
     echo "not run: README's program needs MNIST (MUSTER_DATA_DIR)"
   fi
+  mkdir copied
+  cp "$source"/examples/{mnist_convnet.cpp,options.h} copied
+  sed 's/program\.cpp/mnist_convnet.cpp/' CMakeLists.txt >copied/CMakeLists.txt
+  cmake -S copied -B copied/build -G Ninja "-DCMAKE_PREFIX_PATH=$prefix" -DCMAKE_BUILD_TYPE=Release
+  cmake --build copied/build
+  copied/build/program --help >copied/help
+  grep -q averaging-frequency copied/help
   block sh '### Train without C++' >train.sh
   grep -q '^muster train' train.sh
   PATH=$prefix/bin:$PATH bash -euxo pipefail train.sh
@@ -41,7 +48,7 @@ walk_installed() {
 case ${1-} in
   installed) walk_installed "$(realpath -- "${2:?PREFIX is missing}")" ;;
   *)
-    sed -n '2,5s/^# \?//p' "${BASH_SOURCE[0]}"
+    sed -n '2,6s/^# \?//p' "${BASH_SOURCE[0]}"
     exit 2
     ;;
 esac
