@@ -11,6 +11,7 @@
 #   <!-- tested: imports numpy -->        Python: skipped where one of these packages is missing
 #   <!-- tested: only compiled: why -->   C++ that is not run
 #   <!-- tested: not run: why -->         a shell block that is not run
+#   <!-- tested: excerpt of FILE -->      lines of an example, which tests/tools/tools_test.py compares with it
 #
 # A C++ block with a `main` is a program, which is also written to its own file. A JSON block is a network's
 # configuration. CMake blocks are written to files, which tests/consumer configures. Blocks of the languages text and
@@ -120,7 +121,7 @@ function(page_blocks page)
             string(REPLACE " " ", " imports "${CMAKE_MATCH_1}")
           elseif(directive MATCHES "^only compiled: .")
             set(only TRUE)
-          elseif(directive MATCHES "^not run: .")
+          elseif(directive MATCHES "^(not run: .|excerpt of )")
             set(run FALSE)
           else()
             message(FATAL_ERROR "${page}:${number}: \"${directive}\" is not something that a test can be told")

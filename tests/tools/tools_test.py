@@ -336,6 +336,16 @@ class Docs(unittest.TestCase):
 
 
 class Examples(unittest.TestCase):
+    def test_guides_quote_examples_as_they_are(self):
+        quoted = set()
+        for page in (ROOT / "examples/docs").glob("*.md"):
+            text = page.read_text(encoding="utf-8")
+            for file, block in re.findall(r"<!-- tested: excerpt of ([^ ]*) -->\n```cpp\n(.*?)\n```\n", text, re.S):
+                plain = lambda text: "\n".join(line.strip() for line in text.splitlines())
+                self.assertIn(plain(block), plain((ROOT / file).read_text(encoding="utf-8")), f"{page.name} quotes {file}")
+                quoted.add(Path(file).stem)
+        self.assertLessEqual({"own_layer", "own_model", "own_strategy"}, quoted)
+
     def test_small_examples_stay_small(self):
         programs = sorted(file for file in (ROOT / "examples").glob("*.cpp") if file.stem != "muster")
         self.assertGreater(len(programs), 8)
