@@ -46,6 +46,9 @@ no colours in the terminal
 .TP
 share/muster/run.schema.json
 below the directory where muster is installed: all fields of run files with their types and defaults, for editors
+.TP
+share/muster/mnist.json, share/muster/compare
+run files, and some with a field compare for \fBmuster-compare\fR(1)
 END
   pages=$("$program" --help | sed -n '/^muster/q; s/^  \([a-z]*\) .*/\\fBmuster\\-\1\\fR(1)/p' | paste -sd, | sed 's/,/, /g')
   printf '\n[SEE ALSO]\n%s\n' "$pages" >>"$more"

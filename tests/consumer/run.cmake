@@ -18,6 +18,7 @@ if(EXISTS "${BUILD}/examples/muster")
   execute_process(COMMAND "${prefix}/bin/muster" example OUTPUT_FILE "${BUILD}/consumer/run.json"
     COMMAND_ERROR_IS_FATAL ANY)
   run("${prefix}/bin/muster" plan "${BUILD}/consumer/run.json" --set training.workers=2)
+  run("${prefix}/bin/muster" plan "${prefix}/share/muster/compare/rules.json")
 endif()
 
 # Absolute paths alone: of a tree in /muster, include/muster is none.

@@ -118,7 +118,8 @@ void refuseFormer(const program::Call& call) {
         const auto all = program::setsOf(flag, program::FieldUse::Comparing);
         throw InvalidArgument(fmt::format(
             "{} is not an option: {}, and --arm what differs, as in --arm 'averaging every={{1,10}} "
-            "workers={{2,4}}'; examples/compare has run files with grids",
+            "workers={{2,4}}'; share/muster/compare, below where muster is installed, has run files with "
+            "grids",
             flag,
             all.empty() ? "the run file says what is trained" : fmt::format("{} sets it for all arms", all)));
       }
