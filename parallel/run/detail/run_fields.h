@@ -69,8 +69,8 @@ void visitListeners(Visitor& v, RunListeners& l) {
   v.field("testIterations", l.testIterations,
           "also a test after the first merge of every so many iterations; 0: none");
   v.field("report", l.report,
-          "directory for report.html: curves, accuracy, the confusion matrix and the worst mistakes; empty: "
-          "none");
+          "directory for report.html: curves and scores, of classes also the confusion matrix, and of images "
+          "the worst mistakes; empty: none");
   v.field("tensorBoard", l.tensorBoard, "directory for an event file for TensorBoard; empty: none");
   v.field("page", l.page, "serves a page for a browser on this machine");
   v.field("pagePort", l.pagePort, "port of the page; 0: any free one");
