@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/base/text_table.h"
 #include "muster/core/comparison/detail/conclusion.h"
 #include "muster/core/comparison/detail/plots.h"
@@ -26,6 +27,27 @@ std::string sentences(const std::vector<std::string>& all, std::size_t columns) 
   std::string text;
   for (const auto& one : all) text += wrappedText(one, columns);
   return text;
+}
+
+/// Whether each of these arms has tried the same choices.
+bool sameChoices(const std::vector<TunedArm>& tuned) {
+  const auto texts = [](const TunedArm& arm) {
+    std::vector<std::string> all;
+    for (const auto& choice : arm.choices) all.push_back(choice.text);
+    return all;
+  };
+  return std::ranges::all_of(
+      tuned, [&](const TunedArm& arm) { return !arm.choices.empty() && texts(arm) == texts(tuned.front()); });
+}
+
+/// How many choices each arm has tried, a sentence with a blank before it.
+std::string choicesNote(const std::vector<TunedArm>& tuned) {
+  std::string text = " Not alike, as an arm keeps a field that it sets itself: ";
+  for (std::size_t i = 0; i < tuned.size(); ++i)
+    text += fmt::format(
+        "{}{} {}{}", i == 0 ? "" : ", ", tuned[i].arm, i == 0 ? "tried " : "",
+        i == 0 ? plural(tuned[i].choices.size(), "choice") : fmt::format("{}", tuned[i].choices.size()));
+  return text + ".";
 }
 
 std::string markdown(const Comparison& c, const ComparisonSummary& summary,
@@ -131,10 +153,11 @@ std::string Comparison::tuningNote() const {
         "Nothing was tuned: each arm ran with the options that all share and its own. An arm that needs "
         "another learning rate is at a disadvantage{}.",
         advice.tuning.empty() ? "" : "; " + advice.tuning);
+  const bool same = sameChoices(tuned), all = tuned.size() >= grid.arms.size();
   return fmt::format(
-      "Tuned alike: each arm trained once with each choice, with a seed of its own ({}), and the smallest "
-      "loss on the validation data chose. The test data had no part in it.{}",
-      kTuningSeed,
+      "Tuned{}: each arm trained once with each of its choices, with a seed of its own ({}), and the "
+      "smallest loss on the validation data chose. The test data had no part in it.{}{}",
+      same && all ? " alike" : "", kTuningSeed, same ? "" : choicesNote(tuned),
       std::ranges::any_of(tuned, &TunedArm::atEnd)
           ? " ^ The best choice is the smallest or the largest: others beyond it may be better."
           : "");

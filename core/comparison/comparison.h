@@ -44,7 +44,7 @@ struct Comparison {
   std::string baseline = {};                 ///< an arm's name; empty: the first arm
   std::optional<double> target = {};         ///< a score from 0 to 1, or R2; empty: chosen by chooseTarget
   std::optional<NetworkLink> link = {};      ///< also estimate the times on this link
-  std::vector<TunedArm> tuned = {};          ///< arms that were tuned
+  std::vector<TunedArm> tuned = {};          ///< how arms were tuned, if any was
   bool restoresBest = false;                 ///< early stopping gave each training its best model back
   std::string made = {};                     ///< when and by what the report was written, its last sentence
   ComparisonAdvice advice = {};

@@ -41,6 +41,8 @@ TunedArm chooseTuning(std::string arm, std::vector<TuningChoice> choices,
     const double loss = run->failed() ? std::numeric_limits<double>::infinity() : run->end().loss;
     tuned.losses.push_back(std::isfinite(loss) ? loss : std::numeric_limits<double>::infinity());
     if (!run->points.empty()) tuned.seconds += run->end().seconds;
+    if (run->oversubscribed()) tuned.threads = run->threads, tuned.cores = run->cores;
+    if (run->loaded) tuned.loaded = true, tuned.othersBusy = std::max(tuned.othersBusy, run->othersBusy);
   }
   tuned.best = static_cast<std::size_t>(std::ranges::min_element(tuned.losses) - tuned.losses.begin());
   return tuned;

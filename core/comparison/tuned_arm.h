@@ -18,13 +18,18 @@ struct TuningChoice {
   std::vector<std::string> settings = {};  ///< what it sets
 };
 
-/// How an arm was tuned.
+/// How an arm was tuned. Without choices it was not: it sets the tuned fields itself, or has none of them.
 struct TunedArm {
   std::string arm;
   std::vector<TuningChoice> choices;
   std::vector<double> losses;  ///< [choice] on the validation data; not finite: failed
   std::size_t best = 0;
-  double seconds = 0;  ///< of training, all choices
+  double seconds = 0;                   ///< of training, all choices
+  std::int64_t threads = 0, cores = 0;  ///< of a training whose threads shared cores; 0: of none
+  bool loaded = false;                  ///< RunRecord's, of any of the trainings
+  double othersBusy = 0;                ///< RunRecord's, the most of them
+
+  bool oversubscribed() const { return threads > cores; }
 
   /// Whether every choice failed.
   bool failed() const;

@@ -38,8 +38,7 @@ double OthersLoad::cores() const {
 }
 
 double OthersLoad::coresOf(double all, double own, double elapsed, long available) {
-  constexpr double kShort = 0.5;
-  if (elapsed < kShort) return 0;
+  if (elapsed < kShortest) return 0;
   return std::clamp((all - own) / elapsed, 0.0, static_cast<double>(available));
 }
 

@@ -10,6 +10,7 @@
 #include "muster/core/base/byte_text.h"
 #include "muster/core/base/number_text.h"
 #include "muster/core/base/plural.h"
+#include "muster/core/comparison/detail/others_load.h"
 
 namespace muster::detail {
 namespace {
@@ -53,14 +54,14 @@ std::string targetCell(const ArmSummary& arm, const ComparisonSummary& s, const 
 }
 
 /// Marks of wall times.
-std::string marks(const ArmSummary& arm) {
-  return fmt::format("{}{}{}", arm.oversubscribed || arm.loaded ? " " : "", arm.oversubscribed ? "*" : "",
-                     arm.loaded ? "!" : "");
+std::string marks(bool oversubscribed, bool loaded) {
+  return fmt::format("{}{}{}", oversubscribed || loaded ? " " : "", oversubscribed ? "*" : "",
+                     loaded ? "!" : "");
 }
 
 std::string secondsCell(const ArmSummary& arm, const SampleMean& seconds) {
   const int decimals = seconds.mean >= 100 ? 0 : seconds.mean >= 10 ? 1 : 2;
-  return meanText(seconds, 1, decimals) + marks(arm);
+  return meanText(seconds, 1, decimals) + marks(arm.oversubscribed, arm.loaded);
 }
 
 std::string samplesCell(const ArmSummary& arm) {
@@ -74,7 +75,7 @@ std::string speedUpCell(const ArmSummary& arm) {
   const auto spread = arm.logSpeedUp.count < 2
                           ? std::string()
                           : fmt::format(" ×/÷ {:.2f}", std::exp(arm.logSpeedUp.deviation));
-  return fmt::format("{:.2f}{}{}", arm.speedUp(), spread, marks(arm));
+  return fmt::format("{:.2f}{}{}", arm.speedUp(), spread, marks(arm.oversubscribed, arm.loaded));
 }
 
 std::vector<std::string> summaryRow(const ArmSummary& arm, const ComparisonSummary& s, std::size_t seeds,
@@ -178,6 +179,10 @@ void addMarks(const Comparison& c, std::vector<std::string>& notes) {
       if (run.oversubscribed()) threads.insert(run.threads), cores.insert(run.cores);
       if (run.loaded) busy = std::max(busy, run.othersBusy);
     }
+  for (const auto& arm : c.tuned) {
+    if (arm.oversubscribed()) threads.insert(arm.threads), cores.insert(arm.cores);
+    busy = std::max(busy, arm.othersBusy);
+  }
   if (!threads.empty())
     notes.push_back(
         fmt::format("* {} threads shared {} cores: these wall times are not those of workers on "
@@ -188,6 +193,15 @@ void addMarks(const Comparison& c, std::vector<std::string>& notes) {
         fmt::format("! Measured under load: other programs kept up to {:.1f} cores busy, so these "
                     "wall times are too long.",
                     busy));
+}
+
+/// Whether a training was too short to know the load of others.
+bool hasUnmarked(const Comparison& c) {
+  return std::ranges::any_of(c.runs, [](const std::vector<RunRecord>& arm) {
+    return std::ranges::any_of(arm, [](const RunRecord& run) {
+      return !run.loaded && !run.points.empty() && run.end().seconds < OthersLoad::kShortest;
+    });
+  });
 }
 
 }  // namespace
@@ -216,8 +230,12 @@ std::vector<std::string> summaryNotes(const Comparison& c, const ComparisonSumma
   std::set<std::int64_t> cores;
   for (const auto& arm : c.runs)
     for (const auto& run : arm) cores.insert(run.cores);
-  notes.push_back(fmt::format("Seconds are wall time of training on {} core{}, without the tests.",
-                              alternatives(cores), cores == std::set<std::int64_t>{1} ? "" : "s"));
+  notes.push_back(fmt::format("Seconds are wall time of training on {} core{}, without the tests.{}",
+                              alternatives(cores), cores == std::set<std::int64_t>{1} ? "" : "s",
+                              hasUnmarked(c) ? fmt::format(" Load of other programs is not known, and not "
+                                                           "marked, for less than {} s.",
+                                                           OthersLoad::kShortest)
+                                             : ""));
   if (detail == Detail::Full) addColumnNotes(s, notes);
   addMarks(c, notes);
   return notes;
@@ -227,6 +245,10 @@ Cells tuningCells(const Comparison& c) {
   if (c.tuned.empty()) return {};
   Cells rows{{"arm", "chosen", "validation loss of each choice", "trainings", "seconds"}};
   for (const auto& tuned : c.tuned) {
+    if (tuned.choices.empty()) {
+      rows.push_back({tuned.arm, "not tuned", kNothing, "0", "0"});
+      continue;
+    }
     std::vector<std::string> losses;
     for (std::size_t i = 0; i < tuned.choices.size(); ++i)
       losses.push_back(std::isfinite(tuned.losses[i])
@@ -235,7 +257,7 @@ Cells tuningCells(const Comparison& c) {
     rows.push_back({tuned.arm,
                     tuned.failed() ? "none" : tuned.choices[tuned.best].text + (tuned.atEnd() ? " ^" : ""),
                     fmt::format("{}", fmt::join(losses, ", ")), fmt::format("{}", tuned.choices.size()),
-                    secondsDigits(tuned.seconds)});
+                    secondsDigits(tuned.seconds) + marks(tuned.oversubscribed(), tuned.loaded)});
   }
   return rows;
 }
@@ -256,7 +278,7 @@ Cells linkCells(const Comparison& c, const ComparisonSummary& s, Detail detail) 
           detail == Detail::Full ? fmt::format(" ({:.0f} %)", at.computingShare * 100) : std::string();
       return secondsDigits(at.seconds) + share;
     };
-    auto& row = rows.emplace_back(std::vector{arm.name + marks(arm)});
+    auto& row = rows.emplace_back(std::vector{arm.name + marks(arm.oversubscribed, arm.loaded)});
     for (const auto count : workers) row.push_back(cell(arm.cost, count));
     row.push_back(targetCell(arm, s, cell(arm.target.cost, arm.workers)));
   }

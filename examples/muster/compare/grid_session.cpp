@@ -65,7 +65,10 @@ void GridSession::refresh(muster::Comparison& comparison) {
   comparison.runs.assign(grid().arms.size(), {});
   comparison.tuned.clear();
   for (std::size_t arm = 0; arm < grid().arms.size(); ++arm) {
-    if (auto tuned = tunedArm(arm)) comparison.tuned.push_back(std::move(*tuned));
+    if (auto tuned = tunedArm(arm))
+      comparison.tuned.push_back(std::move(*tuned));
+    else if (!grid().tune.empty() && choices_[arm].empty())  // it is named as one that was not tuned
+      comparison.tuned.push_back({.arm = grid().arms[arm].name, .choices = {}, .losses = {}});
     const auto sets = chosenSets(arm);
     if (!sets) continue;
     for (const auto seed : grid().seeds)

@@ -38,6 +38,63 @@ TEST_CASE("without tuning the table says so, with it what was chosen and what it
   CHECK_CONTAINS(given.c.tuningNote(), "others beyond it may be better");
 }
 
+TEST_CASE("arms with other choices are named, and are not called tuned alike") {
+  Given given({"averaging", "joined", "diloco"});
+  given.run(0, 1, {0.9});
+  given.c.grid.tune = {"learningRate=0.1,0.2,0.3"};
+  const auto tuned = [](std::string arm, std::initializer_list<const char*> rates) {
+    return TunedArm{
+        .arm = std::move(arm), .choices = learningRates(rates), .losses = std::vector(rates.size(), 0.5)};
+  };
+  const auto note = [&](TunedArm joined, TunedArm diloco) {
+    given.c.tuned = {tuned("averaging", {"0.1", "0.2"}), std::move(joined), std::move(diloco)};
+    return given.c.tuningNote();
+  };
+  CHECK(note(tuned("joined", {"0.1", "0.2"}), tuned("diloco", {"0.1", "0.2"})).starts_with("Tuned alike: "));
+  given.c.tuned.pop_back();  // an arm that is not done
+  CHECK(given.c.tuningNote().starts_with("Tuned: each arm "));
+  CHECK_FALSE(contains(given.c.tuningNote(), "Not alike"));
+  const auto fewer = note(tuned("joined", {"0.1"}), tuned("diloco", {}));
+  CHECK(fewer.starts_with("Tuned: each arm "));
+  CHECK_CONTAINS(fewer,
+                 "Not alike, as an arm keeps a field that it sets itself: averaging tried 2 choices, "
+                 "joined 1, diloco 0.");
+  CHECK(tuningCells(given.c)[3] == std::vector<std::string>{"diloco", "not tuned", "-", "0", "0"});
+  CHECK_CONTAINS(note(tuned("joined", {"0.1", "0.3"}), tuned("diloco", {"0.1", "0.2"})),
+                 "joined 2, diloco 2.");
+}
+
+TEST_CASE("what tuning cost has the marks of its trainings, and they are explained") {
+  Given given({"averaging"});
+  given.run(0, 1, {0.9});
+  const RunRecord quiet{.arm = "a", .points = {{.seconds = 2, .loss = 1}}, .cores = 2, .threads = 2};
+  const RunRecord crowded{.arm = "a",
+                          .points = {{.seconds = 2, .loss = 2}},
+                          .cores = 2,
+                          .threads = 4,
+                          .othersBusy = 1.25,
+                          .loaded = true};
+  const auto seconds = [&](const RunRecord& other) {
+    given.c.tuned = {chooseTuning("averaging", learningRates({"0.1", "0.2"}), std::array{&quiet, &other})};
+    return tuningCells(given.c)[1][4];
+  };
+  const auto notes = [&] { return detail::summaryNotes(given.c, given.summary(), detail::Detail::Brief); };
+  CHECK(seconds(quiet) == "4.00");
+  CHECK_FALSE(contains(notes().back(), "! Measured under load"));
+  CHECK(seconds(crowded) == "4.00 *!");
+  CHECK_CONTAINS(notes().back(), "! Measured under load: other programs kept up to 1.2 cores busy");
+  CHECK_CONTAINS(notes().at(notes().size() - 2), "* 4 threads shared 2 cores");
+}
+
+TEST_CASE("a note says that the load during short trainings is not known") {
+  Given given({"averaging"});
+  const auto text = [&] { return given.c.text(2000); };
+  given.run(0, 1, {0.9}, 0.5);
+  CHECK_FALSE(contains(text(), "not marked"));
+  given.run(0, 2, {0.9}, 0.25);
+  CHECK_CONTAINS(text(), "Load of other programs is not known, and not marked, for less than 0.5 s.");
+}
+
 TEST_CASE("the smallest finite validation loss is chosen, the first of equal ones") {
   const auto run = [](double loss, std::string failure = {}) {
     return RunRecord{.arm = "a", .points = {{.seconds = 2, .loss = loss}}, .failure = std::move(failure)};
