@@ -97,8 +97,10 @@ void InputDescription::requireSame(const InputDescription& other, std::string_vi
   for (const auto& [classifying, regressing, ofClasses, ofNumbers] :
        {std::tuple(this, &other, here, there), std::tuple(&other, this, there, here)})
     require(classifying->label.empty() || !regressing->label.empty() || regressing->targets.empty(),
-            "{} has the classes of {}, and {} is a regression of {}", ofClasses, classifying->label, ofNumbers,
-            regressing->targets.empty() ? "" : regressing->targets.front().name);
+            "{} has the classes of {}, and {} is a regression of {}", ofClasses, classifying->label,
+            ofNumbers, regressing->targets.empty() ? "" : regressing->targets.front().name);
+  require(label.empty() == other.label.empty(), "the column of the classes is {} in {}, and {} has none",
+          label.empty() ? other.label : label, label.empty() ? there : here, label.empty() ? here : there);
   require(label == other.label, "the column of the classes is {} in {}, and {} in {}", label, here,
           other.label, there);
   requireSameClasses(*this, other, here, there);

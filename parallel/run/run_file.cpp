@@ -59,19 +59,6 @@ void readStrategy(const json::object& run, RunTraining& training) {
   }
 }
 
-/// Replaces the name in a strategy's error, "strategy averaging: every must be ...", by the path of the
-/// option, if it names one.
-std::string strategyProblem(std::string_view what, const AnyStrategy& strategy) {
-  for (const auto& option : optionsOf(strategy)) {
-    for (const auto end : {" ", ":"})
-      if (const auto at = what.find(fmt::format(": {}{}", option.name, end)); at != what.npos)
-        return fmt::format("{}{}", detail::kStrategyPath, what.substr(at + 2));
-    if (const auto at = what.find(fmt::format("there is no {} \"", option.name)); at != what.npos)
-      return fmt::format("{}{}: {}", detail::kStrategyPath, option.name, what.substr(at));
-  }
-  return fmt::format("training.strategy: {}", what);
-}
-
 /// Rejects NUL bytes: most texts are paths, and the system ends a path at its first NUL.
 void refuseNul(const json::value& value, const std::string& path) {
   const auto check = [](std::string_view text, const std::string& where) {
@@ -252,7 +239,8 @@ AnyStrategy RunFile::makeStrategy(int nodes) const {
   try {
     return strategyNamed(training.strategy, training.strategyOptions, workers);
   } catch (const InvalidArgument& error) {
-    throw InvalidArgument(strategyProblem(error.what(), strategyNamed(training.strategy, "", workers)));
+    throw InvalidArgument(
+        detail::strategyProblem(error.what(), strategyNamed(training.strategy, "", workers)));
   }
 }
 

@@ -23,6 +23,16 @@
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace muster::detail {
+namespace {
+
+/// @throws InvalidArgument naming the field if the strategy cannot merge so many workers.
+void requireMerges(const AnyStrategy& strategy, int workers) try {
+  strategy.make()->blocks(workers);
+} catch (const InvalidArgument& error) {
+  throw InvalidArgument(strategyProblem(error.what(), strategy));
+}
+
+}  // namespace
 
 PreparedRun prepareRun(RunFile run, const NodeOptions& nodes,
                        const std::function<void(const PreparedRun&)>& beforeData) {
@@ -119,9 +129,10 @@ std::string learningRateOf(const RunFile& run) {
 ParallelWrapper makeWrapper(const RunFile& run, const RunDevices& devices, const Nodes& nodes,
                             Network& network, const Listeners& listeners, int elastic) {
   const auto& t = run.training;
+  const auto strategy = run.makeStrategy(nodes.elastic() ? elastic : nodes.nodes());
   ParallelWrapper::Builder builder(network);
   builder.workers(static_cast<int>(t.workers))
-      .strategy(run.makeStrategy(nodes.elastic() ? elastic : nodes.nodes()))
+      .strategy(strategy)
       .prefetchBuffer(t.prefetch)
       .threadsPerWorker(static_cast<int>(t.threadsPerWorker))
       .pinThreads(t.pinThreads)
@@ -134,6 +145,7 @@ ParallelWrapper makeWrapper(const RunFile& run, const RunDevices& devices, const
   try {
     return builder.build();
   } catch (const InvalidArgument& error) {
+    requireMerges(strategy, static_cast<int>(t.workers) * nodes.nodes());
     throw InvalidArgument(fmt::format("training.{}", error.what()));
   }
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -67,9 +68,14 @@ std::string allowedChanges(const std::filesystem::path& file, const Settings& sa
     if (const auto was = valueIn(saved, path), is = valueIn(now, path);
         was != is && !(checksums && namesOtherFile(path, was, is)))
       (mayDiffer(path) ? allowed : refused).push_back(fmt::format("{} {} (now {})", path, was, is));
-  if (!refused.empty())
+  if (!refused.empty()) {
+    constexpr std::size_t kShown = 5;
+    const auto more = refused.size() - std::min(refused.size(), kShown);
+    refused.resize(refused.size() - more);
     throw FileError(
-        file, fmt::format("cannot be resumed by this run: it was trained with {}", fmt::join(refused, ", ")));
+        file, fmt::format("cannot be resumed by this run: it was trained with {}{}", fmt::join(refused, ", "),
+                          more > 0 ? fmt::format(", and {} more differ", more) : ""));
+  }
   return fmt::format("{}", fmt::join(allowed, ", "));
 }
 

@@ -6,7 +6,9 @@
 #include "muster/core/device/device.h"
 #include "muster/core/io/network_json.h"
 #include "muster/datasets/source/detail/field_rules.h"
+#include "muster/parallel/run/detail/run_overrides.h"
 #include "muster/parallel/run/named_networks.h"
+#include "muster/parallel/strategies/named_strategy.h"
 
 namespace muster::detail {
 namespace {
@@ -18,6 +20,11 @@ void requireMinutes(std::string_view path, double value) {
   constexpr double kMostMinutes = 1e8;  // 190 years
   require(value >= 0 && value <= kMostMinutes, "{} must be between 0 and {}, got {}", path, kMostMinutes,
           value);
+}
+
+/// Whether the clock can tell so many minutes from none.
+bool lasts(double minutes) {
+  return minutes * 60e9 >= 1;  // nanoseconds
 }
 
 void checkTraining(const RunTraining& t) {
@@ -57,6 +64,12 @@ void checkCheckpoints(const RunCheckpoints& c) {
   requireMinutes("listeners.checkpoints.everyMinutes", c.everyMinutes);
   requireBetween("listeners.checkpoints.keepLast", c.keepLast, 0, kMost);
   requireBetween("listeners.checkpoints.keepEveryEpochs", c.keepEveryEpochs, 0, kMost);
+  require(c.everyEpochs > 0 || c.everyIterations > 0 || lasts(c.everyMinutes),
+          "listeners.checkpoints.everyEpochs, everyIterations and everyMinutes are 0, so nothing would be "
+          "saved");
+  require(c.keepEveryEpochs == 0 || c.keepLast > 0,
+          "listeners.checkpoints.keepEveryEpochs {} has no effect with keepLast 0, which keeps all",
+          c.keepEveryEpochs);
   if (c.best) checkMonitor("listeners.checkpoints.best", *c.best);
 }
 
@@ -66,7 +79,7 @@ void checkEarlyStopping(const RunEarlyStopping& e) {
   requireBetween("listeners.earlyStopping.patience", e.patience, 0, kMost);
   requireNotNegative("listeners.earlyStopping.minImprovement", e.minImprovement);
   requireMinutes("listeners.earlyStopping.maxMinutes", e.maxMinutes);
-  require(e.patience > 0 || e.maxMinutes > 0 || e.restoreBest || !e.bestFile.empty(),
+  require(e.patience > 0 || lasts(e.maxMinutes) || e.restoreBest || !e.bestFile.empty(),
           "listeners.earlyStopping.patience and maxMinutes are both 0, and neither restoreBest nor bestFile "
           "keeps the best state, so it would do nothing");
 }
@@ -112,6 +125,17 @@ void checkNetwork(const std::string& network) {
 }
 
 }  // namespace
+
+std::string strategyProblem(std::string_view what, const AnyStrategy& strategy) {
+  for (const auto& option : optionsOf(strategy)) {
+    for (const auto end : {" ", ":"})
+      if (const auto at = what.find(fmt::format(": {}{}", option.name, end)); at != what.npos)
+        return fmt::format("{}{}", kStrategyPath, what.substr(at + 2));
+    if (const auto at = what.find(fmt::format("there is no {} \"", option.name)); at != what.npos)
+      return fmt::format("{}{}: {}", kStrategyPath, option.name, what.substr(at));
+  }
+  return fmt::format("training.strategy: {}", what);
+}
 
 void checkNodes(const RunFile& run) {
   require(run.training.nodes != "elastic" || (!run.listeners.page && run.listeners.curves.empty()),

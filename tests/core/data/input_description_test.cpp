@@ -89,6 +89,10 @@ TEST_CASE("what differs is named; fillings and omitted columns may differ") {
         "rows.csv has 2 classes (a, b), and the model has 3 (a, b, c)");
   CHECK(difference([](InputDescription& d) { d.label = "type"; }) ==
         "the column of the classes is kind in rows.csv, and type in the model");
+  CHECK(difference([](InputDescription& d) { d.label = ""; }) ==
+        "the column of the classes is kind in rows.csv, and the model has none");
+  CHECK_REFUSED(InputDescription().requireSame(flowers(), "rows.csv", "the model"),
+                "the column of the classes is kind in the model, and rows.csv has none");
   CHECK(difference([](InputDescription& d) { d.columns[0].name = "height"; }) ==
         "column 1 is size in rows.csv, and height in the model");
   CHECK(difference([](InputDescription& d) { d.columns.pop_back(); }) ==

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "muster/parallel/run/detail/preparation.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/texts.h"
 #include "tests/support/thrown.h"
@@ -53,6 +54,20 @@ TEST_CASE("what does not fit the data is refused before the training, with both 
     CAPTURE(sets.front());
     CHECK_CONTAINS(refusal(sets), problem);
   }
+}
+
+TEST_CASE("a strategy that cannot merge the workers is refused by its field") {
+  const auto refused = [](const Sets& sets) {
+    const auto p = prepared(sets);
+    return thrown<InvalidArgument>(
+        [&] { detail::makeWrapper(p.run, p.devices, p.nodes, *p.network, {}, /*elastic=*/0); });
+  };
+  CHECK(refused(
+            {"training.workers=3", "training.strategy=hierarchical", "training.strategy.levels=2:2,4:all"}) ==
+        "training.strategy: hierarchical averaging: groups of 2 do not divide the 3 workers");
+  CHECK(refused({"training.workers=2", "training.strategy=asynchronous", "training.strategy.speeds=1,2,3"}) ==
+        "training.strategy.speeds must name one for each of 2 workers, got 3");
+  CHECK(refused({"training.workers=3", "training.groups=2"}) == "training.groups: 2 do not divide 3 workers");
 }
 
 TEST_CASE("a network has an output for each class of a table, and a weight for each is given") {

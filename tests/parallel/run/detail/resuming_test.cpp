@@ -64,6 +64,10 @@ TEST_CASE("a run resumes one that says the same in other words; what may differ 
         model +
             ": cannot be resumed by this run: it was trained with data.batch 8 (now 4), "
             "network.updater.learningRate.value 0.5 (now 0.25), training.mathMode \"auto\" (now \"fp32\")");
+  CHECK(refusal(model,
+                {"data.batch=4", "data.dropLast=true", "data.seed=7", "data.trainExamples=12",
+                 "data.validationExamples=4", "network.updater.learningRate=0.25", "training.mathMode=fp32"})
+            .ends_with("data.validationExamples 0 (now 4), and 2 more differ"));
   const auto foreign = files.save("foreign", {});
   CHECK(refusal(foreign) == foreign + ": cannot be resumed: it was not saved by muster train");
 }

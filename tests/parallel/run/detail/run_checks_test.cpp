@@ -43,6 +43,10 @@ TEST_CASE("a field of the listeners out of range, or that contradicts another, i
       {{.checkpoints = RunCheckpoints{}}, "checkpoints.directory: is missing"},
       {{.checkpoints = RunCheckpoints{.directory = "c", .everyMinutes = 1e300}},
        "checkpoints.everyMinutes must be between 0 and 100000000, got 1e+300"},
+      {{.checkpoints = RunCheckpoints{.directory = "c", .everyEpochs = 0, .everyMinutes = 1e-12}},
+       "checkpoints.everyEpochs, everyIterations and everyMinutes are 0, so nothing would be saved"},
+      {{.checkpoints = RunCheckpoints{.directory = "c", .keepEveryEpochs = 2}},
+       "checkpoints.keepEveryEpochs 2 has no effect with keepLast 0, which keeps all"},
       {{.checkpoints = best({.monitor = Monitor::Own})},
        "checkpoints.best.monitor: own is for programs; there are accuracy, loss, r2, auc, trainingScore"},
       {{.checkpoints = best({.mode = "most"})},
@@ -56,6 +60,9 @@ TEST_CASE("a field of the listeners out of range, or that contradicts another, i
        "earlyStopping.patience and maxMinutes are both 0, and neither restoreBest nor bestFile keeps the "
        "best "
        "state, so it would do nothing"},
+      {{.earlyStopping = RunEarlyStopping{.patience = 0, .maxMinutes = 1e-12, .restoreBest = false}},
+       "earlyStopping.patience and maxMinutes are both 0, and neither restoreBest nor bestFile keeps the "
+       "best state, so it would do nothing"},
       {{.reduceOnPlateau = RunPlateau{.factor = 1}}, "reduceOnPlateau.factor must be between 0 and 1, got 1"},
       {{.reduceOnPlateau = RunPlateau{.minFactor = 1}},
        "reduceOnPlateau.minFactor must be from 0 to below 1, got 1"},
