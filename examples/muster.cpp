@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "examples/muster/commands.h"
 #include "examples/muster/program.h"
@@ -41,6 +42,12 @@ void printVersion() {
       fmt::format("muster {}\n\n{}GPUs: {}\n", kVersion, kAbout, why.empty() ? "yes" : "no, as " + why));
 }
 
+/// Programs of earlier versions, and the commands that replace them.
+constexpr std::pair<std::string_view, std::string_view> kFormer[] = {
+    {"compare_convergence", "muster compare, with a run file and --arm for each way to train"},
+    {"mnist", "muster train, with a run file as muster example mnist prints it"},
+    {"mnist_convnet", "muster train, with a run file as muster example mnist prints it"}};
+
 const Command& commandNamed(const std::string& name) {
   const auto found = std::ranges::find(commands(), name, &Command::name);
   if (found != commands().end()) return *found;
@@ -49,6 +56,8 @@ const Command& commandNamed(const std::string& name) {
     names = {"--help", "--version"};
   else
     for (const auto& command : commands()) names.emplace_back(command.name);
+  for (const auto& [former, now] : kFormer)
+    muster::require(name != former, "there is no command \"{}\": it is {}", name, now);
   muster::require(!name.ends_with(".json"), "there is no command \"{}\"; to train it: muster train {}", name,
                   name);
   throw muster::InvalidArgument(

@@ -432,6 +432,8 @@ TEST_CASE("a mistake in a command gives one line that says what is right") {
                  "muster: there is no command \"trian\"; the nearest is train; --help lists all\n");
   muster.refuses("run.json", "there is no command \"run.json\"; to train it: muster train run.json");
   muster.refuses("--versoin", "the nearest is --version");
+  muster.refuses("compare_convergence --lr 1", "command \"compare_convergence\": it is muster compare, ");
+  muster.refuses("mnist_convnet", "there is no command \"mnist_convnet\": it is muster train, ");
   muster.refuses("train",
                  "muster: muster train needs an argument, a run file such as run.json; --help says more\n");
   muster.refuses("plan --workers 3 run.json more", "unexpected argument \"more\"");
