@@ -42,7 +42,7 @@ bool sameChoices(const std::vector<TunedArm>& tuned) {
 
 /// How many choices each arm has tried, a sentence with a blank before it.
 std::string choicesNote(const std::vector<TunedArm>& tuned) {
-  std::string text = " Not alike, as an arm keeps a field that it sets itself: ";
+  std::string text = " Not alike, as an arm keeps a field that it sets itself, or lacks it: ";
   for (std::size_t i = 0; i < tuned.size(); ++i)
     text += fmt::format(
         "{}{} {}{}", i == 0 ? "" : ", ", tuned[i].arm, i == 0 ? "tried " : "",

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "muster/core/io/safetensors.h"
 #include "muster/core/nn/compile/network_probe.h"
 #include "muster/core/nn/computation_graph.h"
+#include "muster/core/nn/detail/copy_blocks.h"
 #include "muster/core/nn/multi_layer_network.h"
 
 namespace muster {
@@ -216,16 +218,19 @@ void requireSameInput(const Network& mine, const Network& theirs, const std::fil
   }
 }
 
+/// Initialises the network in a file.
+void initialise(Network& network, const Safetensors& file, const std::filesystem::path& path) try {
+  requireDescribedTensors(network, file, path);
+  network.init();
+} catch (const InvalidArgument& error) {
+  throw FileError(path, fmt::format("its configuration cannot be used: {}", error.what()));
+}
+
 /// The network in a file.
 std::unique_ptr<Network> loadNetwork(const std::filesystem::path& path) {
   const Safetensors file = readModelFile(path);
   auto network = networkIn(file, path);
-  try {
-    requireDescribedTensors(*network, file, path);
-    network->init();
-  } catch (const InvalidArgument& error) {
-    throw FileError(path, fmt::format("its configuration cannot be used: {}", error.what()));
-  }
+  initialise(*network, file, path);
   fill(*network, file, path);
   return network;
 }
@@ -368,9 +373,16 @@ void loadParameters(Network& network, const std::filesystem::path& path) {
   detail::onFile("loadParameters", path, [&] {
     const Safetensors file = readModelFile(path);
     const auto saved = savedLike(network, file, path);
-    saved->init();
+    initialise(*saved, file, path);
     fill(*saved, file, path);
-    network.copyStateFrom(*saved, /*withUpdaterState=*/false);
+    network.context().synchronize();
+    const auto pointers = [](std::span<StateBlock> blocks) {
+      std::vector<StateBlock*> all;
+      for (auto& block : blocks) all.push_back(&block);
+      return all;
+    };
+    detail::copyBlocks(pointers(saved->blocks()), pointers(network.blocks()), /*withUpdaterState=*/false);
+    network.setLoadedFrom({});
     network.setCounters(0, 0);
     network.setUpdates(0);
     if (!saved->inputDescription().empty()) network.setInputDescription(saved->inputDescription());

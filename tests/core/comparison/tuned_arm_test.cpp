@@ -56,9 +56,10 @@ TEST_CASE("arms with other choices are named, and are not called tuned alike") {
   CHECK_FALSE(contains(given.c.tuningNote(), "Not alike"));
   const auto fewer = note(tuned("joined", {"0.1"}), tuned("diloco", {}));
   CHECK(fewer.starts_with("Tuned: each arm "));
-  CHECK_CONTAINS(fewer,
-                 "Not alike, as an arm keeps a field that it sets itself: averaging tried 2 choices, "
-                 "joined 1, diloco 0.");
+  CHECK_CONTAINS(
+      fewer,
+      "Not alike, as an arm keeps a field that it sets itself, or lacks it: averaging tried 2 choices, "
+      "joined 1, diloco 0.");
   CHECK(tuningCells(given.c)[3] == std::vector<std::string>{"diloco", "not tuned", "-", "0", "0"});
   CHECK_CONTAINS(note(tuned("joined", {"0.1", "0.3"}), tuned("diloco", {"0.1", "0.2"})),
                  "joined 2, diloco 2.");

@@ -94,7 +94,6 @@ TEST_CASE("results say of which epoch a restored model is") {
   CHECK(results.at("firstEpoch") == 1);
   CHECK(results.at("epochsFinished") == 3);
   CHECK(results.at("scoreByEpoch").as_array().size() == 3);
-  CHECK(results.at("scoreByEpoch").as_array().size() == 3);
   CHECK(results.at("restoredEpoch") == session.network().epoch());
   CHECK(results.at("restoredEpoch") == session.earlyStopping()->best()->epoch);
   CHECK(costLine(session).starts_with("training: 3 epochs in "));

@@ -28,14 +28,14 @@ std::shared_ptr<gloo::transport::Device> loopback() {
 int numberFrom(NodeStore& store, int node, int other) {
   blockSigpipe();
   const auto device = loopback();
-  const auto pair = connectPair(*device, {store, "run-", "word", node, 3}, other, 5s);
+  const auto pair = connectPair(*device, {store, "run-", "word", node, 3}, other, 60s);
   int theirs = -1;
   const auto sent = pair->createUnboundBuffer(&node, sizeof node),
              received = pair->createUnboundBuffer(&theirs, sizeof theirs);
   received->recv(other, 1);
   sent->send(other, 1);
-  CHECK(received->waitRecv(nullptr, 5s));
-  CHECK(sent->waitSend(nullptr, 5s));
+  CHECK(received->waitRecv(nullptr, 60s));
+  CHECK(sent->waitSend(nullptr, 60s));
   return theirs;
 }
 

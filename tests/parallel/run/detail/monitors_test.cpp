@@ -24,7 +24,9 @@ std::string refusal(const RunListeners& listeners, LoadedData data,
                     const Layer& output = Output{.classes = 3}) {
   MultiLayerNetwork network({.inputShape = {2}, .layers = {output}});
   network.init();
-  return test::thrown<InvalidArgument>([&] { checkMonitors({.listeners = listeners}, data, network); });
+  return test::thrown<InvalidArgument>([&] {
+    checkMonitors({.data = {}, .network = {}, .training = {}, .listeners = listeners}, data, network);
+  });
 }
 
 const std::string kNoTests = " needs data to test with: data.validationExamples, or a test set";

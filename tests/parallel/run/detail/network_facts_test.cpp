@@ -61,7 +61,7 @@ TEST_CASE("a text has as many symbols as its largest index says, of features and
 }
 
 TEST_CASE("data that are no pictures of classes, or no text, are refused by the network's name") {
-  CHECK(NetworkFacts{.input = {3, 8, 8}, .classes = 2}.image() == Shape{3, 8, 8});
+  CHECK(NetworkFacts{.name = {}, .input = {3, 8, 8}, .classes = 2}.image() == Shape{3, 8, 8});
   CHECK_REFUSED((NetworkFacts{.name = "convnet", .input = {2}, .classes = 2}.image()),
                 "network: convnet is for pictures [C, H, W] of classes, and an example is [2]");
   CHECK_REFUSED((NetworkFacts{.name = "convnet", .input = {3, 8, 8}, .numbers = 1}.image()),

@@ -73,7 +73,7 @@ TEST_CASE("the first node that is left saves") {
   CHECK(savingNode(test::ElasticAlone().nodes()) == 0);
   VirtualNetwork network(3);
   std::latch connected(3), known(2);
-  test::onNodes(network, std::chrono::milliseconds(300), [&](const Nodes& here) {
+  test::onNodes(network, std::chrono::seconds(2), [&](const Nodes& here) {
     onAnyNode(here, false);
     CHECK(savingNode(here) == 0);
     connected.arrive_and_wait();

@@ -33,7 +33,7 @@ TEST_CASE("a field of the training out of range, or that contradicts another, is
 }
 
 TEST_CASE("a field of the listeners out of range, or that contradicts another, is refused by name") {
-  const auto best = [](RunMonitor best) { return RunCheckpoints{.directory = "c", .best = best}; };
+  const auto best = [](RunMonitor monitor) { return RunCheckpoints{.directory = "c", .best = monitor}; };
   const std::pair<RunListeners, std::string> cases[] = {
       {{.page = true, .pagePort = 70000}, "pagePort must be between 0 and 65535, got 70000"},
       {{.pagePort = 8080}, "pagePort needs listeners.page"},

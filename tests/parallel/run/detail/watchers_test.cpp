@@ -77,7 +77,9 @@ TEST_CASE("fields of modules that this program was built without are refused by 
 
 TEST_CASE("pages show the workers, the strategy, the batch and the seed of a run") {
   RunFile run{.data = {.batch = 7, .seed = 8},
-              .training = {.workers = 3, .strategy = "a", .strategyOptions = "b=1"}};
+              .network = {},
+              .training = {.workers = 3, .strategy = "a", .strategyOptions = "b=1"},
+              .listeners = {}};
   std::string text;
   for (const auto& [name, value] : hyperParameters(run))
     text += std::visit([&](const auto& v) { return fmt::format("{} {}, ", name, v); }, value);
