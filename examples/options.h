@@ -74,8 +74,7 @@ inline bool readOptions(const std::vector<std::string_view>& arguments, std::str
     const Option* found = nullptr;
     for (const Option& option : options)
       if (name.starts_with("--") && name.substr(2) == option.name) found = &option;
-    muster::require(found != nullptr, "there is no option {}: --help lists all, and muster train has more",
-                    name);
+    muster::require(found != nullptr, "there is no option {}: --help lists all", name);
     if (bool* const* flag = std::get_if<bool*>(&found->value)) {
       muster::require(name == argument, "{} takes no value", name);
       **flag = true;

@@ -28,12 +28,15 @@ FieldUse fieldUseOf(const CommandLine& line) {
 void tellInstead(const CommandLine& line, const Call& call, std::string_view option,
                  std::string_view problem) {
   const auto use = fieldUseOf(line);
-  if (!line.has("set") || (use != FieldUse::Training && !runsFile(call))) return;
+  if (!line.has("set")) return;
+  const auto instead = insteadOf(option, use);
+  require(use != FieldUse::Testing || !instead.empty() || setsOf(option, FieldUse::Training).empty(),
+          "there is no option {}: muster train has it, and {} trains nothing", option, call.program);
+  if (use != FieldUse::Training && !runsFile(call)) return;
   const auto nearestEnds = [&](std::string_view end) {  // what the user has left out
     return problem.find(fmt::format("; the nearest is {}{}", option, end)) != problem.npos;
   };
   if (nearestEnds("s;")) return;
-  const auto instead = insteadOf(option, use);
   require(instead.empty(), "there is no option {}: use {}", option, instead);
   require(nearestEnds("-"), "{}; fields of the run file are set as in --set {}", problem,
           use == FieldUse::Testing ? "data.batch=100" : "training.workers=4");

@@ -7,6 +7,7 @@
 #include "muster/core/io/json_value.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/datasets/file_bytes.h"
+#include "muster/parallel/run/detail/comparison_fields.h"
 #include "muster/parallel/run/detail/override_error.h"
 #include "muster/parallel/run/detail/run_checks.h"
 #include "muster/parallel/run/detail/run_fields.h"
@@ -118,8 +119,7 @@ RunFile readRun(std::string_view text, std::span<const std::string> overrides) {
   detail::applyOverrides(value.get_object(), overrides);
   detail::expandShortForms(value.get_object());
   refuseNul(value, "");
-  for (const auto* const other : {"$schema", "compare"})  // for editors, and for muster compare
-    value.get_object().erase(other);
+  value.get_object().erase("$schema");  // for editors
 
   JsonReader reader(printJson(value));
   for (const auto* const name : {"format", "data", "network"}) reader.requireField(name);
@@ -132,6 +132,8 @@ RunFile readRun(std::string_view text, std::span<const std::string> overrides) {
   run.network = *reader.json("network");
   reader.group("training", [&](JsonReader& in) { detail::visitTraining(in, run.training); });
   reader.group("listeners", [&](JsonReader& in) { detail::visitListeners(in, run.listeners); });
+  detail::RunComparison comparison;  // which muster compare reads
+  reader.group("compare", [&](JsonReader& in) { detail::visitComparison(in, comparison); });
   reader.finish();
   readStrategy(value.get_object(), run.training);
   detail::checkRun(run);

@@ -7,9 +7,11 @@
 #include <map>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "muster/core/io/detail/network_schema.h"
 #include "muster/core/io/json_value.h"
+#include "muster/parallel/run/detail/comparison_fields.h"
 #include "muster/parallel/run/detail/named_network_schemas.h"
 #include "muster/parallel/run/detail/run_fields.h"
 #include "muster/parallel/run/detail/run_overrides.h"
@@ -50,37 +52,93 @@ void allowShortForm(json::object& schema, const detail::ShortForm& form) {
   at->at("type") = json::array{"object", type ? *type : json::value("string")};
 }
 
+/// The schema of an option that is a text: a number or none, or numbers and words with commas, which a file
+/// also has as a list.
+json::object schemaOfText(const json::value& preset) {
+  if (preset.is_number() || preset == "none") return {{"type", json::array{"number", "string"}}};
+  return {{"type", json::array{"string", "number", "array"}},
+          {"items", json::object{{"type", json::array{"number", "string"}}}}};
+}
+
+/// The types of options that have options of their own.
+struct OptionTypes {
+  std::string_view option;
+  std::vector<std::string_view> types;
+};
+
+const std::vector<OptionTypes>& optionTypes() {
+  static const std::vector<OptionTypes> all{
+      {"period", {"fixed", "qsr", "adacomm"}},
+      {"codec", {"whole", "bf16", "int8", "e3m0", "top-k", "power-sgd"}},
+      {"landing", {"delta", "pull", "eager"}},
+      {"threshold", {"fixed", "adaptive", "target"}}};
+  return all;
+}
+
 json::object schemaOf(const StrategyOption& option) {
-  json::object schema{{"description", option.description}, {"default", detail::jsonOrWord(option.preset)}};
+  const auto preset = detail::jsonOrWord(option.preset);
+  json::object schema = option.kind == "text" ? schemaOfText(preset) : json::object();
+  schema["description"] = option.description;
+  schema["default"] = preset;
   if (option.kind == "number") schema["type"] = "number";
   if (option.kind == "whole number") schema["type"] = "integer";
   if (option.kind == "true or false") schema["type"] = "boolean";
-  if (auto words = wordsIn(option.kind); !words.empty()) schema["enum"] = std::move(words);
+  auto words = wordsIn(option.kind);
+  for (const auto& [name, types] : optionTypes())
+    if (name == option.name) words = json::array(types.begin(), types.end());
+  if (!words.empty()) schema["enum"] = std::move(words);
   return schema;
+}
+
+/// The strategy's options, and those that it has with another type of one of them, such as a codec.
+std::vector<StrategyOption> allOptionsOf(const NamedStrategy& strategy, int workers) {
+  auto all = optionsOf(strategy.options);
+  const auto placeOf = [&](std::string_view name) {
+    return std::ranges::find(all, name, &StrategyOption::name);
+  };
+  for (const auto& [option, types] : optionTypes()) {
+    if (placeOf(option) == all.end()) continue;
+    for (const auto type : types) try {
+        const auto set = fmt::format("{}={}", option, type);
+        for (auto& other : optionsOf(strategyNamed(strategy.name, set, workers)))
+          if (placeOf(other.name) == all.end()) {
+            other.description = fmt::format("of {}: {}", type, other.description);
+            all.insert(placeOf(option) + 1, std::move(other));
+          }
+      } catch (const InvalidArgument&) {
+        continue;  // the strategy does not take this type
+      }
+  }
+  return all;
 }
 
 }  // namespace
 
 namespace detail {
 
-/// The options of each strategy are properties where its name is given. Others are allowed, because some
-/// options, such as a codec, have options of their own.
+/// The options of each strategy are properties where its name is given, and those of averaging without a
+/// name.
 void visitStrategy(SchemaWriter& writer, RunTraining& training) {
   json::array names, rules;
-  for (const auto& strategy : namedStrategies(static_cast<int>(training.workers))) {
+  const int workers = static_cast<int>(training.workers);
+  for (const auto& strategy : namedStrategies(workers)) {
     names.emplace_back(strategy.name);
-    json::object options;
-    for (const auto& option : optionsOf(strategy.options)) options[option.name] = schemaOf(option);
-    json::object named{{"name", json::object{{"const", strategy.name}}}};
-    rules.push_back(
-        json::object{{"if", json::object{{"properties", named}, {"required", json::array{"name"}}}},
-                     {"then", json::object{{"description", strategy.description}, {"properties", options}}}});
+    json::object options{{"name", json::object()}};
+    for (const auto& option : allOptionsOf(strategy, workers)) options[option.name] = schemaOf(option);
+    const json::object named{{"name", json::object{{"const", strategy.name}}}};
+    json::object is{{"properties", named}};
+    if (strategy.name != training.strategy) is["required"] = json::array{"name"};
+    rules.push_back(json::object{{"if", is},
+                                 {"then", json::object{{"description", strategy.description},
+                                                       {"properties", options},
+                                                       {"additionalProperties", false}}}});
   }
   const json::object withOptions{
       {"type", "object"},
       {"properties", json::object{{"name", json::object{{"enum", names}, {"description", "the rule"}}}}},
       {"allOf", rules}};
-  writer.put("strategy", {{"description",
+  writer.put("strategy", {{"default", training.strategy},
+                          {"description",
                            "a name, a name and options, or a number: averaging every so many iterations; "
                            "muster strategies lists them"},
                           {"anyOf", json::array{withOptions, json::object{{"enum", names}},
@@ -112,6 +170,7 @@ json::object dataSchema() {
     if (auto& schema = all.at("properties").at(field).as_object(); of.size() < kDataTypes.size())
       schema["description"] = fmt::format("of {}: {}", fmt::join(of, ", "),
                                           std::string_view(schema.at("description").as_string()));
+  all.at("properties").at("classWeights").as_object()["default"] = json::array();
   all["required"] = json::array{"type"};
   return all;
 }
@@ -135,7 +194,9 @@ void describeParts(SchemaWriter& all, const NetworkSchema& network) {
   RunListeners listeners;
   all.describe("what is shown and saved on the way, and what ends the training");
   all.group("listeners", [&](SchemaWriter& in) { detail::visitListeners(in, listeners); });
-  all.put("compare", {{"type", "object"}, {"description", "defaults of the options of muster compare"}});
+  detail::RunComparison comparison;
+  all.describe("defaults of the options of muster compare");
+  all.group("compare", [&](SchemaWriter& in) { detail::visitComparison(in, comparison); });
 }
 
 }  // namespace
@@ -147,6 +208,10 @@ std::string runFileSchema() {
   json::object schema = all.schema();
   for (const auto& form : detail::kShortForms)
     if (form.path != "training.strategy") allowShortForm(schema, form);
+  for (const auto* const counted :
+       {"/data/properties/batch", "/training/properties/workers", "/training/properties/epochs",
+        "/training/properties/threadsPerWorker", "/training/properties/groups"})
+    schema.at("properties").at_pointer(counted).as_object()["minimum"] = 1;
   schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
   schema["title"] = "muster run file";
   schema["required"] = json::array{"format", "data", "network"};

@@ -44,7 +44,7 @@ TEST_CASE("a wrong option is refused by its name") {
     CHECK_REFUSED(Values().read(line), sentence);
   };
   for (const std::string none : {"--resume", "file", "workers"})
-    refused(none + " 2", "there is no option " + none + ": --help lists all, and muster train has more");
+    refused(none + " 2", "there is no option " + none + ": --help lists all");
   refused("--workers", "--workers needs a value");
   for (const std::string count : {"0", "2147483648"})
     refused("--workers " + count, "--workers needs a whole number of at least 1, got \"" + count + "\"");
@@ -75,8 +75,7 @@ TEST_CASE("each small example has a help, and a line and a status for what is wr
       CHECK(line.size() <= 118);
     }
     CHECK(options >= 3);
-    program.refuses("--page",
-                    name + ": there is no option --page: --help lists all, and muster train has more\n");
+    program.refuses("--page", name + ": there is no option --page: --help lists all\n");
   }
   const test::Sandbox lenet(MUSTER_LENET_FROM_SCRATCH);
   lenet.refuses("--data generated --examples 20 --epochs 1 --model no/m",

@@ -6,6 +6,7 @@
 #include <boost/json.hpp>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "examples/muster/command_line.h"
 #include "examples/muster/options.h"
@@ -13,6 +14,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/core/io/json_value.h"
+#include "muster/parallel/run/detail/comparison_fields.h"
 
 namespace comparing {
 namespace {
@@ -91,22 +93,18 @@ std::vector<std::int64_t> wholeSeeds(const std::vector<double>& seeds) {
 /// What `compare` of a run file asks for.
 Options optionsIn(const std::string& section) {
   muster::JsonReader json(section);
-  Options o;
-  std::vector<double> seeds;
-  double target = 0;
-  std::string link;
-  json.strings("arms", o.arms);
-  json.strings("tune", o.tune);
-  json.numbers("seeds", seeds);
-  json.field("testEvery", o.testEvery);
-  json.field("target", target);
-  json.field("baseline", o.baseline);
-  json.field("link", link);
+  muster::detail::RunComparison asked;
+  muster::detail::visitComparison(json, asked);
   json.finish();
-  o.seeds = wholeSeeds(seeds);
-  checkTarget(target, "target");
-  if (target != 0) o.target = target;
-  if (!link.empty()) o.link = muster::parseNetworkLink(link);
+  Options o;
+  o.arms = std::move(asked.arms);
+  o.tune = std::move(asked.tune);
+  o.testEvery = asked.testEvery;
+  o.baseline = std::move(asked.baseline);
+  o.seeds = wholeSeeds(asked.seeds);
+  checkTarget(asked.target, "target");
+  if (asked.target != 0) o.target = asked.target;
+  if (!asked.link.empty()) o.link = muster::parseNetworkLink(asked.link);
   return o;
 }
 

@@ -25,7 +25,8 @@ std::string_view typeText(std::string_view type) {
 
 std::string joined(const json::array& words, std::string_view between) {
   std::string text;
-  for (const auto& word : words) text.append(text.empty() ? "" : between).append(wordOf(word));
+  for (const auto& word : words)
+    if (word != "") text.append(text.empty() ? "" : between).append(wordOf(word));
   return text;
 }
 
@@ -45,11 +46,15 @@ std::string valuesOf(const json::object& schema) {
   }
   const auto* type = schema.if_contains("type");
   if (!type) return "";
-  if (type->is_array() && schema.contains("items")) return "whole number or list of them";
+  const auto isNumbers = [](const json::array& types) {
+    return types.size() == 2 && types.front() == "integer";
+  };
+  if (type->is_array() && schema.contains("items") && isNumbers(type->get_array()))
+    return "whole number or list of them";
   if (type->is_array()) {
     std::string text;
     for (const auto& one : type->get_array())
-      text.append(text.empty() ? "" : " or ").append(typeText(one.get_string()));
+      text.append(text.empty() ? "" : " or ").append(one == "array" ? "list" : typeText(one.get_string()));
     return text;
   }
   const auto* const named = schema.if_contains("additionalProperties");
@@ -91,7 +96,7 @@ const std::vector<FieldLine>& fieldLines() {
   static const std::vector<FieldLine> all = [] {
     std::vector<FieldLine> lines;
     addLines(json::parse(runFileSchema()).at("properties").as_object(), "", lines);
-    std::erase_if(lines, [](const FieldLine& line) { return line.path.starts_with("training.strategy."); });
+    std::erase_if(lines, [](const FieldLine& line) { return line.path.starts_with("compare."); });
     return lines;
   }();
   return all;

@@ -14,7 +14,8 @@ struct FieldLine {
   std::string description;  ///< a phrase without a full stop
 };
 
-/// All fields of a run file in its order, from its schema; `network` and `training.strategy` as one each.
+/// All fields of a run file in its order, from its schema; `network`, `training.strategy` and `compare` as
+/// one each.
 const std::vector<FieldLine>& fieldLines();
 
 /// The field at a path. @throws std::out_of_range if there is none.

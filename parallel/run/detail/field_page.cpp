@@ -167,8 +167,11 @@ std::string runFilePage() {
   const auto schema = json::parse(runFileSchema());
   const auto& properties = schema.at("properties");
   const auto& strategy = properties.at("training").at("properties").at("strategy").at("anyOf").at(0);
-  return std::string(kIntroduction) + groupsText() + networksText(properties.at("network").at("anyOf")) +
-         partsText(schema.at("$defs")) +
+  const auto& compare = properties.at("compare");
+  return std::string(kIntroduction) + groupsText() +
+         fmt::format("\n## compare\n\nThe part `compare`: {}.\n{}", wordOf(compare.at("description")),
+                     allRows(compare.at("properties").as_object())) +
+         networksText(properties.at("network").at("anyOf")) + partsText(schema.at("$defs")) +
          "\n## Strategies\n\n`training.strategy` is a name, or an object with the name and these options.\n" +
          strategiesText(strategy.as_object());
 }

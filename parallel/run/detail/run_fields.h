@@ -55,9 +55,20 @@ void visitTraining(Visitor& v, RunTraining& t) {
 
 template <typename Visitor>
 void visitMonitor(Visitor& v, RunMonitor& m) {
-  v.field("monitor", m.monitor, "the number to look at");
-  v.field("mode", m.mode,
-          "whether a larger number is better (max) or a smaller one (min); empty: by the monitor");
+  v.describe("the number to look at");
+  if constexpr (std::same_as<Visitor, SchemaWriter>) {
+    boost::json::array monitors;
+    for (const auto& [monitor, name] : EnumNames<Monitor>::kNames)
+      if (monitor != Monitor::Own) monitors.emplace_back(name);  // which is for programs
+    v.put("monitor", {{"enum", monitors}, {"default", nameOf(m.monitor)}});
+  } else {
+    v.field("monitor", m.monitor);
+  }
+  v.describe("whether a larger number is better (max) or a smaller one (min); empty: by the monitor");
+  if constexpr (std::same_as<Visitor, SchemaWriter>)
+    v.put("mode", {{"enum", boost::json::array{"min", "max", ""}}, {"default", m.mode}});
+  else
+    v.field("mode", m.mode);
 }
 
 template <typename Visitor>
@@ -76,7 +87,7 @@ void visitListeners(Visitor& v, RunListeners& l) {
   v.field("pagePort", l.pagePort, "port of the page; 0: any free one");
   v.field("curves", l.curves, "file for muster page, whose name ends in .curves.jsonl; empty: none");
   v.field("group", l.group, "name of a group, of which the page draws the mean; needs curves");
-  v.describe("files from which a training can be resumed");
+  v.describe("files from which a training can be resumed; left out: none");
   optionalGroup(v, "checkpoints", l.checkpoints, [](Visitor& in, RunCheckpoints& c) {
     in.field("directory", c.directory, "of the files");
     in.field("everyEpochs", c.everyEpochs, "epochs from one checkpoint to the next; 0: not by epochs");
@@ -84,11 +95,12 @@ void visitListeners(Visitor& v, RunListeners& l) {
              "iterations from one checkpoint to the next; 0: not by iterations");
     in.field("everyMinutes", c.everyMinutes, "minutes from one checkpoint to the next; 0: not by time");
     in.field("keepLast", c.keepLast, "checkpoints that are kept; 0: all");
-    in.field("keepEveryEpochs", c.keepEveryEpochs, "also keeps that of every so many epochs; 0: none");
-    in.describe("also keeps the best checkpoint, by what it monitors");
+    in.field("keepEveryEpochs", c.keepEveryEpochs,
+             "with keepLast, also keeps that of every so many epochs; 0: none");
+    in.describe("also keeps the best checkpoint, by what it monitors; left out: it does not");
     optionalGroup(in, "best", c.best, [](Visitor& best, RunMonitor& m) { visitMonitor(best, m); });
   });
-  v.describe("ends the training when what it monitors no longer improves");
+  v.describe("ends the training when what it monitors no longer improves; left out: never");
   optionalGroup(v, "earlyStopping", l.earlyStopping, [](Visitor& in, RunEarlyStopping& e) {
     visitMonitor(in, e.monitored);
     in.field("everyEpochs", e.everyEpochs, "epochs from one look to the next");
@@ -99,7 +111,7 @@ void visitListeners(Visitor& v, RunListeners& l) {
     in.field("restoreBest", e.restoreBest, "the trained model is the best one, not the last");
     in.field("bestFile", e.bestFile, "file of the best model; empty: none");
   });
-  v.describe("lowers the learning rate when what it monitors no longer improves");
+  v.describe("lowers the learning rate when what it monitors no longer improves; left out: never");
   optionalGroup(v, "reduceOnPlateau", l.reduceOnPlateau, [](Visitor& in, RunPlateau& p) {
     visitMonitor(in, p.monitored);
     in.field("factor", p.factor, "of the learning rate, between 0 and 1");

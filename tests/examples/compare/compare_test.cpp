@@ -223,7 +223,9 @@ TEST_CASE("what the run file asks to compare is the default of the options") {
 
   muster.write("grid.json", digitsWith(R"({"testevery": 50})"));
   muster.refuses("compare grid.json", "grid.json: compare.testevery: ");
-  muster.succeeds("plan grid.json");  // leaves it alone
+  for (const std::string command : {"plan", "train"})
+    muster.refuses(command + " grid.json",
+                   "grid.json: compare.testevery: there is no such field; the nearest");
   muster.write("grid.json", digitsWith(R"({"arms": ["averaging"], "baseline": "joined",
                                            "tune": ["learningRate"]})"));
   muster.refuses("compare grid.json", "grid.json: compare.tune learningRate: expected a field");

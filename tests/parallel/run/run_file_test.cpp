@@ -223,6 +223,8 @@ TEST_CASE("values out of range are refused, and the error names their path") {
        "listeners.earlyStopping.monitor: there is no \"acuracy\"; the nearest is accuracy, of "},
       {"network.updater=0.1", "network.updater: expected an object, found 0.1"},
       {"listeners.earlyStopping.mode=min", "listeners.earlyStopping.mode min contradicts"},
+      {"compare.foo=1", "compare.foo: there is no such field"},
+      {"compare.testEvery=often", "compare.testEvery: expected a whole number"},
   };
   for (const auto& [set, begin] : cases) {
     const auto text = problem(run, {set});
@@ -527,7 +529,13 @@ TEST_CASE("the schema has the options of each strategy, with their types in run 
     CHECK(checks.problem(asJson(run)) == "");
     const auto written = asJson(run).at("training").at("strategy").as_object();
     const auto& options = rule.at("then").at("properties").as_object();
-    CHECK(options.size() + 1 == written.size());
+    for (const auto& [option, value] : options) {
+      const std::string_view path = option;
+      if (written.contains(path)) continue;
+      CAPTURE(std::string(path));  // of another type of the option that it is in
+      CHECK(options.contains(path.substr(0, path.find('.'))));
+      CHECK(value.at("description").as_string().starts_with("of "));
+    }
     for (const auto& [option, value] : written) {
       if (option == "name") continue;
       CAPTURE(std::string(option));
@@ -542,6 +550,71 @@ TEST_CASE("the schema has the options of each strategy, with their types in run 
   auto run = asJson(whole("mnist"));
   run.at("training").at("strategy").as_object()["updaterState"] = "keeps";
   CHECK(checks.problem(run) == R"(/training/strategy/updaterState: is none of ["average","keep","reset"])");
+}
+
+TEST_CASE("the schema has the types of each option with options of its own, and refuses other options") {
+  const auto schema = json::parse(runFileSchema());
+  const test::JsonSchema checks(schema);
+  auto run = asJson(whole("mnist"));
+  const auto strategy = [&](const json::object& options) {
+    run.at("training").as_object()["strategy"] = options;
+    return checks.problem(run);
+  };
+  for (const auto& rule :
+       schema.at_pointer("/properties/training/properties/strategy/anyOf/0/allOf").as_array())
+    for (const auto& [option, values] : rule.at("then").at("properties").as_object()) {
+      const std::string name(rule.at("if").at("properties").at("name").at("const").as_string());
+      const auto refusal = problem(run, {"training.strategy.name=" + name,
+                                         fmt::format("training.strategy.{}=?", std::string_view(option))});
+      const auto words = refusal.find("there is no type \"?\"; there are ");
+      if (words == refusal.npos) continue;
+      CAPTURE(refusal);
+      std::string known;
+      for (const auto& word : values.at("enum").as_array())
+        known.append(known.empty() ? "; there are " : ", ").append(word.as_string());
+      CHECK(refusal.ends_with(known));
+    }
+  for (const auto& options : {json::object{{"every", 3}, {"period", "qsr"}, {"period.alpha", 0.2}},
+                              {{"name", "averaging"}, {"codec", "top-k"}, {"codec.share", 0.1}},
+                              {{"name", "overlapped"}, {"landing", "pull"}, {"landing.strength", 0.1}},
+                              {{"name", "shared"}, {"threshold", "target"}, {"threshold.density", 0.1}},
+                              {{"name", "asynchronous"}, {"speeds", json::array{1, 0.5}}, {"staleness", 2}},
+                              {{"name", "easgd"}, {"elasticity", "none"}},
+                              {{"name", "hierarchical"}, {"levels", "4:2,16:all"}}})
+    CHECK_MESSAGE(strategy(options) == "", json::serialize(options));
+  CHECK(strategy({{"evry", 3}}) == "/training/strategy: unknown field evry");
+  CHECK(strategy({{"name", "diloco"}, {"codec.shore", 1}}) ==
+        "/training/strategy: unknown field codec.shore");
+  CHECK(strategy({{"codec", 7}}).starts_with("/training/strategy/codec: is none of "));
+  CHECK(strategy({{"name", "easgd"}, {"elasticity", true}})
+            .starts_with("/training/strategy/elasticity: is no "));
+}
+
+TEST_CASE(
+    "the schema refuses what the program refuses: no workers, own monitors, other modes, unknown parts") {
+  const test::JsonSchema checks(json::parse(runFileSchema()));
+  for (const auto& [set, text] :
+       {std::pair("training.workers=0", "/training/workers: too small"),
+        {"training.epochs=0", "/training/epochs: too small"},
+        {"training.groups=0", "/training/groups: too small"},
+        {"training.threadsPerWorker=0", "/training/threadsPerWorker: too small"},
+        {"data.batch=0", "/data/batch: too small"},
+        {"listeners.earlyStopping.monitor=own", "/listeners/earlyStopping/monitor: is none of "},
+        {"listeners.earlyStopping.mode=most", "/listeners/earlyStopping/mode: is none of "},
+        {"compare.foo=1", "/compare: unknown field foo"},
+        {"compare.testEvery=often", "/compare/testEvery: is no "}}) {
+    auto run = asJson(whole("mnist"));
+    detail::applyOverride(run.as_object(), set);
+    CAPTURE(set);
+    CHECK(checks.problem(run).starts_with(text));
+    CHECK(problem(run) != "");
+  }
+  auto run = asJson(whole("mnist"));
+  run.as_object()["compare"] = json::parse(
+      R"({"arms": ["averaging every={1,10}"], "seeds": [1, 2], "tune": ["learningRate=0.1,0.2"],
+          "testEvery": 100, "baseline": "averaging every=1", "target": 97.5, "link": "10Gbit,50us"})");
+  CHECK(checks.problem(run) == "");
+  CHECK(problem(run) == "");
 }
 
 TEST_CASE("run files of all data types, models, layers, updaters and schedules satisfy the schema") {
@@ -717,6 +790,7 @@ std::set<std::string> wordsOtherThanValues(const json::object& field) {
       words.insert(one->str());
   }
   for (const char* between : {"and", "or"}) words.erase(between);
+  if (allowed.contains("")) words.erase("empty");
   std::erase_if(words, [&](const std::string& one) { return allowed.contains(one); });
   return words;
 }
