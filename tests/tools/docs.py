@@ -1,7 +1,5 @@
 """./run docs: makes the site of the guides, the READMEs and the API in build/docs. Undocumented members are allowed; all
 other warnings of Doxygen are errors."""
-import html
-import json
 import os
 import re
 import shutil
@@ -10,6 +8,7 @@ import sys
 from pathlib import Path
 
 from project import ROOT, RUN, SKIPPED, Parser, build, fail, say
+from site_search import index_pages
 
 STYLE = Path("/usr/share/doxygen-awesome-css/doxygen-awesome.css")
 MATHJAX = Path("/usr/share/javascript/mathjax")
@@ -49,37 +48,6 @@ def options_page(program):
     return text
 
 
-def headings(page):
-    """The title of an HTML page, and its headings with their anchors."""
-    text = page.read_text(encoding="utf-8", errors="replace")
-    title = re.search(r'<div class="title">(.*?)</div>', text, re.S)
-    found = re.findall(r'<h[1-3]><a class="anchor" id="([^"]+)"></a>\s*(.*?)</h[1-3]>', text, re.S)
-    plain = lambda markup: html.unescape(re.sub("<[^>]*>", "", markup)).strip()
-    return (plain(title[1]) if title else ""), [(anchor, plain(heading)) for anchor, heading in found]
-
-
-def index_headings(site):
-    """Doxygen's search finds a page by the beginning of its title alone; this adds each word of titles and headings."""
-    entries = {}
-    for page in sorted(site.glob("*.html")):
-        if "PageDoc" not in page.read_text(encoding="utf-8", errors="replace"):
-            continue
-        title, found = headings(page)
-        for anchor, heading in [("", title), *found]:
-            for word in set(re.findall("[a-z0-9]{3,}", heading.lower())):
-                link = f"../{page.name}" + (f"#{anchor}" if anchor else "")
-                entries.setdefault(word[0], []).append((word, f"{heading} ({title})" if anchor else title, link))
-    data = (site / "search/searchdata.js").read_text(encoding="utf-8")
-    letters = re.search(r'0: "([^"]*)"', data)[1]
-    for letter, all_of_it in entries.items():
-        if letter in letters:
-            file = site / f"search/all_{letters.index(letter):x}.js"
-            lines = [f"  ['{word}_guide{n}',[{json.dumps(html.escape(text, False))},['{link}',1,'guide']]]"
-                     for n, (word, text, link) in enumerate(sorted(all_of_it))]
-            text = file.read_text(encoding="utf-8").rstrip().removesuffix("];").rstrip()
-            file.write_text(text + ",\n" + ",\n".join(lines) + "\n];\n", encoding="utf-8")
-
-
 def main():
     Parser("docs", __doc__).parse()
     tree = ROOT / "build/docs/tree/muster"
@@ -98,7 +66,7 @@ def main():
     if run_doxygen(settings()):
         fail("Doxygen failed")
     site = ROOT / "build/docs/html"
-    index_headings(site)
+    index_pages(site)
     shutil.copytree(MATHJAX, site / "mathjax", ignore=shutil.ignore_patterns("unpacked", "localization", "test"),
                     dirs_exist_ok=True)
     warnings = [line for line in LOG.read_text(errors="replace").splitlines()

@@ -27,9 +27,10 @@ import nodes  # noqa: E402
 import pack  # noqa: E402
 import seeds  # noqa: E402
 import selected  # noqa: E402
+import site_search  # noqa: E402
 import soak  # noqa: E402
 
-TOOLS = sorted(file.stem for file in HERE.glob("*.py") if file.stem not in ("project", "optional_python", "tools_test"))
+TOOLS = sorted(file.stem for file in HERE.glob("*.py") if file.stem not in ("project", "optional_python", "site_search", "tools_test"))
 
 
 def outcome(function, *arguments):
@@ -290,24 +291,38 @@ class Gpu(unittest.TestCase):
 
 
 class Docs(unittest.TestCase):
-    def test_search_finds_each_word_of_guides(self):
+    def test_search_finds_headings_and_what_guides_are_about(self):
         with tempfile.TemporaryDirectory() as folder:
             site = Path(folder)
             (site / "search").mkdir()
-            (site / "search/searchdata.js").write_text('var indexSectionsWithContent =\n{\n  0: "ae",\n  1: "a"\n};\n')
-            for file in ("all_0.js", "all_1.js"):
-                (site / "search" / file).write_text("var searchData=\n[\n  ['x_0',['x',['../x.html',1,'']]]\n];\n")
-            (site / "tables.html").write_text(
-                '<!-- PageDoc --><div class="title">A table, end to end </div>'
-                '<h1><a class="anchor" id="tables-early"></a>\nEarly <code>&amp;</code> all</h1>')
+            (site / "search/searchdata.js").write_text('var indexSectionsWithContent =\n{\n  0: "aelm",\n  1: "a"\n};\n')
+            for number in range(4):
+                (site / f"search/all_{number}.js").write_text(
+                    "var searchData=\n[\n  ['x_0',['x',['../x.html',1,'']]],\n  ['y_1',['y',['../tables.html',1,'guides']]]\n];\n")
+            page = '<!-- PageDoc --><div class="title">{}</div><div class="textblock"><p>{}</p></div><!-- contents -->'
+            section = '<h1><a class="anchor" id="{}"></a>\n{}</h1><p>{}</p>'
+            (site / "guides.html").write_text('<div class="title">Guides</div><a class="el" href="tables.html">Tables</a>')
+            (site / "index.html").write_text(page.format("muster", "one <b>MPI</b>" + 40 * " filler"))
+            (site / "tables.html").write_text(page.format(
+                "A table, end to end", "with mpi and the <code>learningRate</code>" +
+                section.format("tables-early", "Early <code>&amp;</code> all", "") +
+                section.format("tables-mpi", "Several", "mpi-run, mpi, mpi; the learning rate") +
+                '<div class="ttc"><div class="ttname">apibox</div></div>\n'))
+            (site / "core.html").write_text(page.format("Merges", "unread" + section.format("core-x", "Each merge", "")))
             (site / "class.html").write_text('<div class="title">Example Class</div>')
-            docs.index_headings(site)
-            self.assertEqual((site / "search/all_1.js").read_text().splitlines()[2:], [
-                "  ['x_0',['x',['../x.html',1,'']]],",
-                """  ['early_guide0',["Early &amp; all (A table, end to end)",['../tables.html#tables-early',1,'guide']]],""",
-                """  ['end_guide1',["A table, end to end",['../tables.html',1,'guide']]]""",
-                "];"])
-            self.assertEqual((site / "search/all_0.js").read_text().count("_guide"), 1)  # "all", not "a"
+            site_search.index_pages(site)
+            found = [(site / f"search/all_{number}.js").read_text() for number in range(4)]
+            self.assertEqual(found[1].splitlines(), [
+                "var searchData=", "[",
+                """  ['early_20_26_20all_guide0',["Early &amp; all (A table, end to end)",['../tables.html#tables-early',1,'guide']]],""",
+                """  ['end_20to_20end_guide1',["A table, end to end",['../tables.html',1,'guide']]],""",
+                "  ['x_0',['x',['../x.html',1,'']]]", "];"])
+            self.assertNotIn("guide", found[0])  # all, and: function words
+            self.assertIn("""['learning_20rate_guide""", found[2])
+            self.assertEqual(re.findall(r"'(m[a-z_0-9]*)_[a-z]*[0-9]+',\[\"([^\"]*)", found[3]), [
+                ("muster", "muster"), ("mpi", "mpi: muster"), ("mpi_2drun", "mpi-run: Several (A table, end to end)"),
+                ("merge", "Each merge (Merges)"), ("merges", "Merges")])
+            self.assertNotRegex("".join(found), "unread|apibox|'y_1'")
 
     def test_doxygen_sees_the_root_from_any_folder(self):
         with tempfile.TemporaryDirectory() as folder, \
