@@ -34,17 +34,23 @@ def run_doxygen(text):
     return subprocess.run(["doxygen", "-"], cwd=ROOT, env={**os.environ, "PWD": str(ROOT)}, input=text, text=True).returncode
 
 
-def options_page(program):
-    """The page of the program's commands and options, from its own help; builds the program if it is missing."""
-    text = "# Commands and options of muster {#options}\n\n[TOC]\n"
-    if not program.exists():
-        build("release", "muster_program")
-    told = lambda *arguments: subprocess.run([program, *arguments], stdout=subprocess.PIPE, text=True, check=True).stdout
-    whole = told("--help")
-    text += f"\n```text\n{whole}```\n"
+def options_page(folder):
+    """The page of the commands and options of muster and the small examples, from their own help; builds those that are
+    missing in this folder, but for torch_resnet, which is left out: it needs libtorch."""
+    examples = sorted(file.stem for file in (ROOT / "examples").glob("*.cpp") if file.stem not in ("muster", "torch_resnet"))
+    targets = {"muster": "muster_program", **{name: name for name in examples}}
+    if missing := [target for name, target in targets.items() if not (folder / name).exists()]:
+        build("release", *missing)
+    told = lambda *command: subprocess.run([folder / command[0], *command[1:]], stdout=subprocess.PIPE, text=True,
+                                           check=True).stdout
+    whole = told("muster", "--help")
+    text = f"# Commands and options {{#options}}\n\n[TOC]\n\n```text\n{whole}```\n"
     for command in re.findall(r"^  ([a-z]+)\b.*  \S", whole, re.M):
         if command != "muster":
-            text += f"\n## {command} {{#options-{command}}}\n\n```text\n{told(command, '--help')}```\n"
+            text += f"\n## {command} {{#options-{command}}}\n\n```text\n{told('muster', command, '--help')}```\n"
+    text += "\n## Small examples {#options-examples}\n"
+    for name in [*examples, *(["torch_resnet"] if (folder / "torch_resnet").exists() else [])]:
+        text += f"\n### {name} {{#options-{name}}}\n\n```text\n{told(name, '--help')}```\n"
     return text
 
 
@@ -59,7 +65,7 @@ def main():
         say("skipped: the site needs Doxygen 1.9.4 or newer [Debian: doxygen], its style, Doxygen Awesome 2 "
             "[doxygen-awesome-css], and for formulas MathJax 2 [libjs-mathjax]")
         return SKIPPED
-    (ROOT / "build/docs/options.md").write_text(options_page(ROOT / "build/release/examples/muster"), encoding="utf-8")
+    (ROOT / "build/docs/options.md").write_text(options_page(ROOT / "build/release/examples"), encoding="utf-8")
     layout = ROOT / "build/docs/layout.xml"
     subprocess.run(["doxygen", "-l", layout], check=True)
     layout.write_text(without_lists(layout.read_text(encoding="utf-8")), encoding="utf-8")

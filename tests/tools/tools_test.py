@@ -341,13 +341,23 @@ class Docs(unittest.TestCase):
                          '<tab type="modules" visible="yes" title=""/>\n<tab type="classlist" visible="no"/>\n'
                          '<tab type="classindex" visible="no"/>\n<tab type="namespacemembers" visible="no"/>\n')
 
-    def test_options_page_builds_the_program(self):
-        with tempfile.TemporaryDirectory() as folder:
-            program = Path(folder) / "muster"
-            with unittest.mock.patch.object(docs, "build", side_effect=lambda *_: script(program, "echo '  train   a word'\n")) as build:
-                self.assertIn("## train {#options-train}", docs.options_page(program))
-                self.assertEqual(docs.options_page(program).count("a word"), 2)
-            build.assert_called_once_with("release", "muster_program")
+    def test_options_page_builds_missing_programs(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            make = lambda _, *targets: [script(folder / target.removesuffix("_program"), f"echo '  train   {target}'\n")
+                                        for target in targets]
+            make("", "own_layer")
+            with unittest.mock.patch.object(docs, "build", side_effect=make) as build:
+                page = docs.options_page(folder)
+                for heading, target in ("## train {#options-train}", "muster_program"), \
+                                       ("### mnist_convnet {#options-mnist_convnet}", "mnist_convnet"):
+                    self.assertIn(f"{heading}\n\n```text\n  train   {target}\n```\n", page)
+                self.assertNotIn("torch_resnet", page)
+                make("", "torch_resnet")
+                self.assertIn("### torch_resnet {", docs.options_page(folder))
+            build.assert_called_once()
+            self.assertIn("muster_program", build.call_args.args)
+            self.assertFalse({"muster", "own_layer", "torch_resnet"} & set(build.call_args.args))
 
 
 class Examples(unittest.TestCase):
