@@ -25,7 +25,8 @@ std::string drawn(const Curve& curve, auto&& x, auto&& y) {
       above, below, colourOf(curve.style), middle, stroke);
 }
 
-std::string legend(const std::vector<Curve>& curves, double top) {
+/// The curves with their names and marks, and the note below them.
+std::string legend(const std::vector<Curve>& curves, const std::string& note, double top) {
   std::size_t longest = 0;
   for (const auto& curve : curves) longest = std::max(longest, curve.name.size());
   const std::size_t columns = longest > 46 ? 1 : 2;
@@ -34,22 +35,29 @@ std::string legend(const std::vector<Curve>& curves, double top) {
     const double x = kLeft + static_cast<double>(i % columns) * (kFigureWidth - kLeft) / 2;
     const double y = top + static_cast<double>(i / columns) * kFigureRow;
     svg += svgLine(x, y - 4, x + 34, y - 4, "stroke-width=\"1.8\" " + strokeOf(curves[i].style));
-    svg += svgText(x + 42, y, "start", curves[i].name);
+    svg +=
+        svgText(x + 42, y, "start", curves[i].name + (curves[i].marks.empty() ? "" : " ") + curves[i].marks);
   }
+  if (!note.empty())
+    svg += svgText(kLeft, top + static_cast<double>((curves.size() + columns - 1) / columns) * kFigureRow,
+                   "start", note);
   return svg;
 }
 
-double legendHeight(const std::vector<Curve>& curves) {
-  return kFigureRow * static_cast<double>(curves.size() + 1);
+double legendHeight(const std::vector<Curve>& curves, const std::string& note) {
+  return kFigureRow * static_cast<double>(curves.size() + (note.empty() ? 1 : 2));
 }
 
 /// The rows of the plot's file.
 Cells valuesOf(const PlotOptions& o, const std::vector<Curve>& curves) {
   Cells rows{{"arm", o.across, "low", "mean", "high"}};
+  if (o.times) rows.front().push_back("marks");
   for (const auto& curve : curves)
-    for (const auto& p : curve.points)
+    for (const auto& p : curve.points) {
       rows.push_back(
           {curve.name, figureNumber(p.x), figureNumber(p.low), figureNumber(p.mean), figureNumber(p.high)});
+      if (o.times) rows.back().push_back(curve.marks);
+    }
   return rows;
 }
 
@@ -70,7 +78,7 @@ Plot curvePlot(const PlotOptions& o, const std::vector<Curve>& curves) {
   const auto y = [&](double value) {
     return bottom - std::clamp(log && value <= 0 ? 0 : up.place(value), 0.0, 1.0) * (bottom - kFigureTop);
   };
-  plot.svg = svgOpening(o.title, kHeight + legendHeight(curves));
+  plot.svg = svgOpening(o.title, kHeight + legendHeight(curves, o.note));
   for (const double tick : across.ticks(8)) plot.svg += svgTick(x(tick), bottom, tick);
   for (const double tick : up.ticks(7))
     plot.svg +=
@@ -81,7 +89,7 @@ Plot curvePlot(const PlotOptions& o, const std::vector<Curve>& curves) {
         svgLine(kLeft, y(*o.line), right, y(*o.line), "stroke=\"currentColor\" stroke-dasharray=\"1 3\"");
   for (const auto& curve : curves) plot.svg += drawn(curve, x, y);
   plot.svg += svgText((kLeft + right) / 2, bottom + 36, "middle", o.across) +
-              legend(curves, kHeight + kFigureRow / 2);
+              legend(curves, o.note, kHeight + kFigureRow / 2);
   plot.svg += "</svg>\n";
   return plot;
 }

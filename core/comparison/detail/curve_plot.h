@@ -19,6 +19,7 @@ struct Curve {
   std::string name;
   std::size_t style = 0;  ///< its number among the arms
   std::vector<CurvePoint> points;
+  std::string marks = {};  ///< of its wall times, timeMarks
 };
 
 struct PlotOptions {
@@ -28,6 +29,8 @@ struct PlotOptions {
   bool percent = false;
   std::optional<double> line = {};  ///< a horizontal one
   double leastError = 1e-5;         ///< see Axis
+  bool times = false;               ///< it shows wall times: its file has a column of marks
+  std::string note = {};            ///< a line below the legend
 };
 
 /// Draws curves with their bands.

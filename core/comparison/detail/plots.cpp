@@ -1,13 +1,17 @@
 #include "muster/core/comparison/detail/plots.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "muster/core/comparison/detail/curve_plot.h"
+#include "muster/core/comparison/detail/others_load.h"
+#include "muster/core/comparison/detail/tables.h"
 
 namespace muster::detail {
 namespace {
@@ -39,7 +43,7 @@ std::vector<Curve> curvesOf(const Comparison& c, auto across, auto value, auto w
   for (std::size_t arm = 0; arm < c.runs.size(); ++arm) {
     auto points = meanCurve(c.runs[arm], across, value);
     std::erase_if(points, [&](const CurvePoint& p) { return !wanted(p); });
-    if (!points.empty()) curves.push_back({c.grid.arms[arm].name, arm, std::move(points)});
+    if (!points.empty()) curves.push_back({c.grid.arms[arm].name, arm, std::move(points), {}});
   }
   return curves;
 }
@@ -110,7 +114,7 @@ std::vector<Curve> projections(const Comparison& c, const ComparisonSummary& s) 
   for (std::size_t i = 0; c.link && i < c.grid.arms.size(); ++i) {
     const auto& arm = *std::ranges::find(s.arms, c.grid.arms[i].name, &ArmSummary::name);
     if (arm.workers < 2 || !arm.trained()) continue;
-    auto& curve = curves.emplace_back(Curve{arm.name, i, {}});
+    auto& curve = curves.emplace_back(Curve{.name = arm.name, .style = i});
     for (const auto workers : projectedWorkers(own)) {
       const double speed = samplesPerSecond(arm, projectOnLink(*c.link, arm.summed, arm.cost, workers));
       curve.points.push_back({static_cast<double>(workers), speed, speed, speed});
@@ -123,6 +127,25 @@ std::vector<Curve> projections(const Comparison& c, const ComparisonSummary& s) 
 void add(std::vector<Plot>& plots, const PlotOptions& options, const std::vector<Curve>& curves) {
   if (std::ranges::any_of(curves, [](const Curve& curve) { return curve.points.size() > 1; }))
     plots.push_back(curvePlot(options, curves));
+}
+
+/// Marks curves of wall times as the tables mark them, and explains these marks.
+void markTimes(const Comparison& c, const ComparisonSummary& s, PlotOptions& options,
+               std::vector<Curve>& curves) {
+  std::set<char> used;
+  for (auto& curve : curves) {
+    const auto& arm = *std::ranges::find(s.arms, curve.name, &ArmSummary::name);
+    curve.marks = timeMarks(arm.oversubscribed, arm.loaded);
+    used.insert(curve.marks.begin(), curve.marks.end());
+  }
+  std::vector<std::string> notes;
+  if (used.contains('*')) notes.push_back("* threads shared cores");
+  if (used.contains('!')) notes.push_back("! measured under load of other programs");
+  if (hasUnknownLoad(c))
+    notes.push_back(
+        fmt::format("load is not known, and not marked, for less than {} s", OthersLoad::kShortest));
+  options.times = true;
+  options.note = fmt::format("{}", fmt::join(notes, "; "));
 }
 
 constexpr auto kBySamples = "samples trained, all workers";
@@ -140,21 +163,23 @@ void addScores(const Comparison& c, const ComparisonSummary& s, std::vector<Plot
   const bool percent = s.metric.factor == 100;
   const auto examples = static_cast<double>(std::max<std::int64_t>(c.grid.testExamples, 0));
   const double leastError = examples > 0 ? std::max(0.5 / examples, 1e-5) : 1e-5;
-  const auto score = [&](const char* name, const char* by, const char* across, auto along, auto wanted) {
-    add(plots,
-        {.name = name,
-         .title = fmt::format("{} on the test data, by {}{}", s.metric.name, by, endOf(c)),
-         .across = across,
-         .up = percent ? Scale::Error : Scale::Linear,
-         .percent = percent,
-         .line = s.target,
-         .leastError = leastError},
-        curvesOf(c, valueOf(along), valueOf(&RunPoint::score), wanted));
+  const auto score = [&](const char* name, const char* by, const char* across, auto along, auto wanted,
+                         bool times = false) {
+    PlotOptions options{.name = name,
+                        .title = fmt::format("{} on the test data, by {}{}", s.metric.name, by, endOf(c)),
+                        .across = across,
+                        .up = percent ? Scale::Error : Scale::Linear,
+                        .percent = percent,
+                        .line = s.target,
+                        .leastError = leastError};
+    auto curves = curvesOf(c, valueOf(along), valueOf(&RunPoint::score), wanted);
+    if (times) markTimes(c, s, options, curves);
+    add(plots, options, curves);
   };
   const auto all = [](const CurvePoint&) { return true; };
   const auto sent = [](const CurvePoint& point) { return point.x > 0; };
   score("score-by-samples", "samples", kBySamples, &RunPoint::samples, all);
-  score("score-by-seconds", "time", "seconds of training", &RunPoint::seconds, all);
+  score("score-by-seconds", "time", "seconds of training", &RunPoint::seconds, all, true);
   score("score-by-bytes", "what a worker sends", "bytes sent by a worker", &RunPoint::bytes, sent);
 }
 
@@ -178,13 +203,14 @@ std::vector<Plot> plotsOf(const Comparison& c, const ComparisonSummary& s) {
   if (auto differences = differencePlot(s); !differences.svg.empty()) plots.push_back(std::move(differences));
   addScores(c, s, plots);
   addCourses(c, plots);
-  add(plots,
-      {.name = "projected-speed",
-       .title = "Projected samples a second",
-       .across = "workers",
-       .up = Scale::Log,
-       .along = Scale::Log},
-      projections(c, s));
+  PlotOptions speed{.name = "projected-speed",
+                    .title = "Projected samples a second",
+                    .across = "workers",
+                    .up = Scale::Log,
+                    .along = Scale::Log};
+  auto curves = projections(c, s);
+  markTimes(c, s, speed, curves);
+  add(plots, speed, curves);
   return plots;
 }
 

@@ -92,7 +92,8 @@ std::string reportPage(const Comparison& c, const ComparisonSummary& s,
   for (const auto& plot : plots) html += figure(plot);
   html += paragraph(
       "Lines are means over the seeds, bands one standard deviation up and down; runs that failed are in "
-      "none. The dotted line is the target. The loss of the replicas flatters arms that merge seldom.",
+      "none. The dotted line is the target. Arms of figures by time have the marks * and ! of the table. The "
+      "loss of the replicas flatters arms that merge seldom.",
       "note");
   html += "<h2>Arms</h2>\n<ul>\n";
   for (const auto& arm : c.grid.arms) {

@@ -53,10 +53,9 @@ std::string targetCell(const ArmSummary& arm, const ComparisonSummary& s, const 
   return fmt::format("{} of {} reached", arm.target.reached, arm.runs);
 }
 
-/// Marks of wall times.
+/// timeMarks after a number or a name.
 std::string marks(bool oversubscribed, bool loaded) {
-  return fmt::format("{}{}{}", oversubscribed || loaded ? " " : "", oversubscribed ? "*" : "",
-                     loaded ? "!" : "");
+  return (oversubscribed || loaded ? " " : "") + timeMarks(oversubscribed, loaded);
 }
 
 std::string secondsCell(const ArmSummary& arm, const SampleMean& seconds) {
@@ -195,16 +194,19 @@ void addMarks(const Comparison& c, std::vector<std::string>& notes) {
                     busy));
 }
 
-/// Whether a training was too short to know the load of others.
-bool hasUnmarked(const Comparison& c) {
+}  // namespace
+
+std::string timeMarks(bool oversubscribed, bool loaded) {
+  return std::string(oversubscribed ? "*" : "") + (loaded ? "!" : "");
+}
+
+bool hasUnknownLoad(const Comparison& c) {
   return std::ranges::any_of(c.runs, [](const std::vector<RunRecord>& arm) {
     return std::ranges::any_of(arm, [](const RunRecord& run) {
       return !run.loaded && !run.points.empty() && run.end().seconds < OthersLoad::kShortest;
     });
   });
 }
-
-}  // namespace
 
 Cells summaryCells(const Comparison& c, const ComparisonSummary& s, Detail detail) {
   const auto target = targetText(s);
@@ -232,10 +234,10 @@ std::vector<std::string> summaryNotes(const Comparison& c, const ComparisonSumma
     for (const auto& run : arm) cores.insert(run.cores);
   notes.push_back(fmt::format("Seconds are wall time of training on {} core{}, without the tests.{}",
                               alternatives(cores), cores == std::set<std::int64_t>{1} ? "" : "s",
-                              hasUnmarked(c) ? fmt::format(" Load of other programs is not known, and not "
-                                                           "marked, for less than {} s.",
-                                                           OthersLoad::kShortest)
-                                             : ""));
+                              hasUnknownLoad(c) ? fmt::format(" Load of other programs is not known, and not "
+                                                              "marked, for less than {} s.",
+                                                              OthersLoad::kShortest)
+                                                : ""));
   if (detail == Detail::Full) addColumnNotes(s, notes);
   addMarks(c, notes);
   return notes;

@@ -11,6 +11,11 @@ namespace muster::detail {
 /// How much a table shows: the columns that fit on a terminal, or all.
 enum class Detail { Brief, Full };
 
+/// Marks of wall times: `*` if threads shared cores, `!` if other programs kept cores busy.
+std::string timeMarks(bool oversubscribed, bool loaded);
+/// Whether a training was too short to know the load of others, so that it has no `!`.
+bool hasUnknownLoad(const Comparison& comparison);
+
 /// One row per arm, the best first: score, difference to the baseline, samples and time to the target, time;
 /// with Detail::Full also speed-up, steps, bytes, distance, and the score with recomputed statistics, if any.
 Cells summaryCells(const Comparison& comparison, const ComparisonSummary& summary, Detail detail);

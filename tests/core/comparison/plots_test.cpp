@@ -104,5 +104,39 @@ TEST_CASE("curves are drawn with their numbers, and a single test gives no colum
   CHECK(named(plots, "differences") != plots.end());
 }
 
+TEST_CASE("curves of wall times have the tables' marks, which a line explains; other curves have none") {
+  Given given({"quiet", "loaded"});
+  given.c.link = NetworkLink{.bytesPerSecond = 1e9};
+  for (const std::size_t arm : {0, 1}) given.run(arm, 1, {0.5, 0.9});
+  const auto named = [&](const std::string& name) {
+    const auto plots = plotsOf(given.c, given.summary());
+    return *std::ranges::find(plots, name, &Plot::name);
+  };
+  CHECK_LACKS(named("score-by-seconds").svg, "quiet !");
+  CHECK_LACKS(named("score-by-seconds").svg, "measured under load");
+  CHECK(named("score-by-seconds").values.front().back() == "marks");
+
+  given.c.runs[1][0].loaded = true;
+  for (const auto* const name : {"score-by-seconds", "projected-speed"}) {
+    CAPTURE(name);
+    const auto plot = named(name);
+    CHECK_CONTAINS(plot.svg, ">quiet</text>");
+    CHECK_CONTAINS(plot.svg, ">loaded !</text>");
+    CHECK_CONTAINS(plot.svg, ">! measured under load of other programs</text>");
+    for (const auto& row : plot.values)
+      if (row != plot.values.front()) CHECK(row.back() == (row.front() == "loaded" ? "!" : ""));
+  }
+  CHECK_CONTAINS(named("score-by-samples").svg, ">loaded</text>");
+  CHECK(named("score-by-samples").values.front().back() == "high");
+
+  auto& brief = given.run(0, 2, {0.5, 0.9}, 0.2);
+  brief.threads = 4;
+  const auto plot = named("score-by-seconds");
+  CHECK_CONTAINS(plot.svg, ">quiet *</text>");
+  CHECK_CONTAINS(plot.svg,
+                 ">* threads shared cores; ! measured under load of other programs; load is not known, "
+                 "and not marked, for less than 0.5 s</text>");
+}
+
 }  // namespace
 }  // namespace muster::detail
