@@ -6,8 +6,8 @@ from project import RUN, Parser, check, fail
 
 PLAIN = {"plain": """
     train_test train_errors_test train_resume_test interrupts_test files_test muster_test
-    compare_test compare_arms_test read_results_test watch_resume_test watching_changes_nothing_test
-    file_faults_test"""}
+    compare_test compare_arms_test read_results_test report_test run_session_test watch_resume_test watchers_test
+    watching_changes_nothing_test file_faults_test"""}
 SANITIZERS = {"tsan": """
     queue_test host_exchange_test device_exchange_test task_thread_test failure_test failing_listener_test stop_test
     asynchronous_outer_test resume_test promises_test parallel_inference_test""", "asan": """
