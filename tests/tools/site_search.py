@@ -39,7 +39,9 @@ def terms(text):
         whole = match[0].lower()
         parted = re.sub("(?<=[a-z])(?=[A-Z])", " ", match[0]).lower() if match[0][0].islower() else whole
         parts = {parted[start.start():] for start in re.finditer(r"\b\w+", parted) if telling(start[0])}
-        yield from parts | {whole} if telling(whole) else parts
+        if telling(whole):
+            parts.add(whole)
+        yield from parts | {re.sub("is(e[drs]?|ing|ation)$", r"iz\1", part) for part in parts}  # also in American
         if following and text[match.end():following.start()] == " " and telling(whole) and telling(following[0].lower()):
             yield f"{whole} {following[0].lower()}"
 
