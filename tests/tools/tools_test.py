@@ -306,7 +306,7 @@ class Docs(unittest.TestCase):
             (site / "tables.html").write_text(page.format(
                 "A table, end to end", "with mpi and the <code>learningRate</code>" +
                 section.format("tables-early", "Early <code>&amp;</code> all", "") +
-                section.format("tables-mpi", "Several", "mpi-run, mpi, mpi; the learning rate") +
+                section.format("tables-mpi", "Several", "mpi-run, mpi, mpi; the learning rate minimises") +
                 '<div class="ttc"><div class="ttname">apibox</div></div>\n'))
             (site / "core.html").write_text(page.format("Merges", "unread" + section.format("core-x", "Each merge", "")))
             (site / "class.html").write_text('<div class="title">Example Class</div>')
@@ -320,7 +320,9 @@ class Docs(unittest.TestCase):
             self.assertNotIn("guide", found[0])  # all, and: function words
             self.assertIn("""['learning_20rate_guide""", found[2])
             self.assertEqual(re.findall(r"'(m[a-z_0-9]*)_[a-z]*[0-9]+',\[\"([^\"]*)", found[3]), [
-                ("muster", "muster"), ("mpi", "mpi: muster"), ("mpi_2drun", "mpi-run: Several (A table, end to end)"),
+                ("muster", "muster"), ("minimises", "minimises: Several (A table, end to end)"),
+                ("minimizes", "minimizes: Several (A table, end to end)"),
+                ("mpi", "mpi: muster"), ("mpi_2drun", "mpi-run: Several (A table, end to end)"),
                 ("merge", "Each merge (Merges)"), ("merges", "Merges")])
             self.assertNotRegex("".join(found), "unread|apibox|'y_1'")
 
@@ -370,6 +372,15 @@ class Examples(unittest.TestCase):
                 self.assertIn(plain(block), plain((ROOT / file).read_text(encoding="utf-8")), f"{page.name} quotes {file}")
                 quoted.add(Path(file).stem)
         self.assertLessEqual({"own_layer", "own_model", "own_strategy"}, quoted)
+
+    def test_pages_name_source_files_that_exist(self):
+        known = {file.name for folder in ("core", "datasets", "examples", "parallel", "tests")
+                 for file in (ROOT / folder).rglob("*.*")}
+        known |= {"first.cpp", "layers.h", "x.h", "x.cpp", "x_test.cpp"}  # the reader's, one that CMake writes, any op's
+        pages = [page for folder in ("core", "datasets", "examples", "parallel", "tests") for page in (ROOT / folder).rglob("*.md")]
+        for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *pages]:
+            named = re.findall(r"`(?:[\w.-]+/)*([\w-]+\.(?:cpp|cu|h|py|sh))`", page.read_text(encoding="utf-8"))
+            self.assertEqual(set(named) - known, set(), page)
 
     def test_small_examples_stay_small(self):
         programs = sorted(file for file in (ROOT / "examples").glob("*.cpp") if file.stem != "muster")
