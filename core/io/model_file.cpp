@@ -16,9 +16,9 @@
 #include "muster/core/io/detail/network_parts.h"
 #include "muster/core/io/network_json.h"
 #include "muster/core/io/safetensors.h"
+#include "muster/core/nn/compile/copy_blocks.h"
 #include "muster/core/nn/compile/network_probe.h"
 #include "muster/core/nn/computation_graph.h"
-#include "muster/core/nn/detail/copy_blocks.h"
 #include "muster/core/nn/multi_layer_network.h"
 
 namespace muster {

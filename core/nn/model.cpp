@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "muster/core/base/error.h"
-#include "muster/core/nn/detail/copy_blocks.h"
+#include "muster/core/nn/compile/copy_blocks.h"
 #include "muster/core/nn/step/guarded_step.h"
 #include "muster/core/optim/finite_gradient.h"
 

@@ -1,4 +1,4 @@
-#include "muster/core/nn/detail/copy_blocks.h"
+#include "muster/core/nn/compile/copy_blocks.h"
 
 #include <doctest/doctest.h>
 
