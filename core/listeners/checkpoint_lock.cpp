@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/host_name.h"
 #include "muster/core/base/printable_text.h"
 
 namespace muster {
@@ -16,14 +17,9 @@ namespace {
 constexpr std::size_t kLongestName = 200;  // bytes, so that the lock file's name stays below 255
 constexpr int kTries = 100;
 
-std::string thisHost() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
 /// Writes into the file which process has the lock: "4711 host". A full disk does not matter here.
 void sign(const detail::LockFile& file) {
-  const auto text = fmt::format("{} {}\n", ::getpid(), thisHost());
+  const auto text = fmt::format("{} {}\n", ::getpid(), hostName());
   if (::ftruncate(file.descriptor(), 0) != 0 ||
       ::pwrite(file.descriptor(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
     return;
@@ -39,7 +35,7 @@ std::string ownerOf(const detail::LockFile& file) {
   if (error != std::errc() || end == text.data() + text.size() || *end != ' ') return "another process";
   auto host = text.substr(static_cast<std::size_t>(end - text.data()) + 1);
   host = host.substr(0, host.find('\n'));
-  if (host != thisHost()) return fmt::format("process {} on {}", process, printableText(host));
+  if (host != hostName()) return fmt::format("process {} on {}", process, printableText(host));
   return process == ::getpid() ? "another training of this process" : fmt::format("process {}", process);
 }
 

@@ -2,10 +2,8 @@
 
 #include <ifaddrs.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <limits>
@@ -20,6 +18,7 @@
 #include <fmt/ranges.h>
 #include <gloo/transport/tcp/device.h>
 
+#include "muster/core/base/host_name.h"
 #include "muster/core/base/start_thread.h"
 #include "muster/parallel/nodes/gloo/message_queue.h"
 #include "muster/parallel/nodes/gloo/no_sigpipe.h"
@@ -164,12 +163,6 @@ class GlooTransport final : public NodeTransport {
 };
 
 }  // namespace
-
-std::string hostName() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 void requireInterface(const std::string& interface) {
   const auto interfaces = interfacesHere();

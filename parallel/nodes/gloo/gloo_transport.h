@@ -12,9 +12,6 @@ namespace muster {
 /// @throws InvalidArgument listing the interfaces unless this machine has this one, with an address.
 void requireInterface(const std::string& interface);
 
-/// The name of this machine.
-std::string hostName();
-
 /// Connects the nodes by TCP. Blocks SIGPIPE on the calling thread, because the signal would end the process
 /// when another node dies.
 /// @param store  where nodes find each other, under names that begin with `prefix`; outlives the transport.

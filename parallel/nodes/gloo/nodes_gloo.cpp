@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "muster/core/base/host_name.h"
 #include "muster/core/base/process_name.h"
 #include "muster/parallel/nodes.h"
 #include "muster/parallel/nodes/elastic/directory_store.h"

@@ -1,10 +1,8 @@
 #include "muster/core/listeners/watch/page/page_server.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <list>
 #include <optional>
 #include <thread>
@@ -15,6 +13,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/host_name.h"
 #include "muster/core/base/log.h"
 #include "muster/core/base/start_thread.h"
 #include "muster/core/listeners/watch/page/detail/page_connection.h"
@@ -26,11 +25,6 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 using detail::PageConnection;
-
-std::string hostName() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "HOST";
-}
 
 }  // namespace
 
@@ -163,9 +157,10 @@ std::string PageServer::address() const {
 }
 
 std::vector<std::string> PageServer::lines() const {
+  const auto host = hostName();
   return {fmt::format("page: {}", address()),
           fmt::format("      from another machine: ssh -L {0}:127.0.0.1:{0} {1}, then the same address there",
-                      access().port, hostName())};
+                      access().port, host.empty() ? "HOST" : host)};
 }
 
 }  // namespace muster

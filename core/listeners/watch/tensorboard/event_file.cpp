@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -13,6 +12,7 @@
 #include <boost/crc.hpp>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/host_name.h"
 #include "muster/core/base/log.h"
 
 namespace muster {
@@ -35,11 +35,9 @@ std::string recordOf(std::string_view bytes) {
 /// A unique file name; the host's name distinguishes machines.
 std::string newName() {
   static std::atomic<int> number{0};
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
   const auto seconds =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch());
-  return fmt::format("events.out.tfevents.{:010}.{}.{}.{}", seconds.count(), host.data(), ::getpid(),
+  return fmt::format("events.out.tfevents.{:010}.{}.{}.{}", seconds.count(), hostName(), ::getpid(),
                      number++);
 }
 
