@@ -6,6 +6,7 @@
 
 #include "examples/muster/program.h"
 #include "muster/core/base/error.h"
+#include "muster/core/nn/network.h"
 #include "muster/parallel/run/detail/keep_network.h"
 #include "tests/examples/sandbox.h"
 #include "tests/support/child_process.h"
@@ -31,52 +32,95 @@ struct Endless : Sandbox {
   }
 };
 
-/// Interrupts a line until a trial says `sentence`, for which the signal has to come at the right moment. A
-/// trial that comes too early is followed by one that waits longer, a trial that comes too late by one that
-/// does not wait. What it left is removed before the next one.
-/// @param awaitBegin  waits until the program has come so far that the moment may be near.
-/// @param early       what a trial says that came too early.
+/// How a program may end, by all that a signal makes it write to standard error: the exit statuses.
+using Ends = std::map<std::string, int>;
+
+/// A program and the moment at which it is to get its signal.
+struct Moment {
+  std::string line;
+  std::function<bool(Program&)> begins = {};  ///< waits until the moment is near; false if it cannot come
+  Ends early = {};           ///< after a signal that came before the moment, if not for `printed`
+  std::string said = {};     ///< what the signal makes the program write to standard error
+  Ends late = {};            ///< after a signal that came after the moment
+  std::string printed = {};  ///< what it also writes to standard output
+  bool keeps = false;        ///< there is a model in any case
+  int signal = SIGINT;
+};
+
+const std::string kNotice =
+    "muster: Interrupted: the current step is finished, then the trained model is saved. Interrupt again to "
+    "quit at once.\n";
+
+/// What a program wrote to standard error, without what every training writes there.
+std::string saidBy(const Outcome& outcome) {
+  std::string said;
+  for (const auto& line : test::linesOf(outcome.err))
+    if (!line.starts_with("epoch ") && !line.starts_with("muster: warning: fit: an epoch has 1 batch"))
+      said += line + '\n';
+  return said;
+}
+
+/// Interrupts a program until a trial comes at the right moment: one that comes too early is followed by one
+/// that waits longer, one that comes too late by one that waits less. All end as they should, and a model
+/// that is there is whole. What a trial left is removed before the next one.
 /// @return the last trial.
-Outcome interruptUntil(const Sandbox& sandbox, const std::string& line,
-                       const std::function<void(Program&)>& awaitBegin, const std::string& early,
-                       const std::string& sentence, int signal = SIGINT) {
+Outcome interruptUntil(const Sandbox& sandbox, const Moment& moment) {
   const auto begin = sandbox.directory.names();
   microseconds delay{0};
   for (int trial = 0; trial < 60; ++trial) {
     for (const auto& name : sandbox.directory.names())
       if (!begin.contains(name)) std::filesystem::remove_all(sandbox.directory / name);
-    auto program = sandbox.start(line);
-    awaitBegin(program);
+    auto program = sandbox.start(moment.line);
+    REQUIRE(moment.begins(program));
     std::this_thread::sleep_for(delay);
-    program.signal(signal);
-    auto outcome = program.wait();
-    if (contains(outcome.out + outcome.err, sentence)) {
-      CHECK(outcome.exit == 130);
+    program.signal(moment.signal);
+    const auto outcome = program.wait();
+    const auto said = saidBy(outcome);
+    CAPTURE(trial);
+    CAPTURE(delay.count());
+    CAPTURE(outcome.out);
+    CAPTURE(outcome.err);
+    const bool model = sandbox.has("model");
+    REQUIRE((model || !moment.keeps));
+    if (model) REQUIRE_NOTHROW(Network::load(sandbox.directory / "model"));
+    if (said == moment.said && contains(outcome.out, moment.printed)) {
+      REQUIRE(outcome.exit == kInterruptedExit);
       return outcome;
     }
-    delay = contains(outcome.err, early) ? std::max(microseconds(500), 2 * delay) : microseconds(0);
+    const bool early = moment.early.contains(said);
+    const auto& ends = early ? moment.early : moment.late;
+    REQUIRE(ends.contains(said));
+    REQUIRE(outcome.exit == ends.at(said));
+    delay = early ? std::max(microseconds(500), 2 * delay) : delay / 3;
   }
-  FAIL("no trial said ", sentence);
+  FAIL("no trial said ", moment.said, moment.printed);
   return {};
 }
 
 TEST_CASE("a signal outside the training ends a program at once, and it says what was saved") {
   const Endless muster;
   // Drawing so many takes longer than the start of a program.
-  const std::string many = " --set data.trainExamples=60000", train = "train run.json" + many,
-                    nothing = "muster: Interrupted before training; nothing was saved.\n";
-  const std::tuple<std::string, int, std::string> lines[] = {
-      {train, SIGINT, nothing},
-      {train, SIGTERM, nothing},
-      {train, SIGHUP, nothing},
-      {"plan run.json" + many, SIGINT, "muster: Interrupted.\n"},
-      {"compare run.json --arm averaging --arm synchronous" + many, SIGINT,
-       "muster: Interrupted; finished runs are kept.\n"}};
-  for (const auto& [line, signal, sentence] : lines) {
-    CAPTURE(line);
-    const auto awaitHandler = [number = signal](Program& program) { program.awaitHandler(number); };
-    const auto outcome = interruptUntil(muster, line, awaitHandler, ": Interrupted.\n", sentence, signal);
-    CHECK(outcome.err == sentence);
+  const std::string many = " --set data.trainExamples=60000";
+  const Ends atOnce{{"muster: Interrupted.\n", kInterruptedExit}};
+  std::vector<Moment> moments{
+      {.line = "plan run.json" + many, .said = "muster: Interrupted.\n", .late = {{"", 0}}},
+      {.line = "compare run.json --arm averaging --arm synchronous" + many,
+       .early = atOnce,
+       .said = "muster: Interrupted; finished runs are kept.\n",
+       .late = {{"muster: Interrupted: the current run is discarded, and finished runs are kept. Interrupt "
+                 "again to quit at once.\n",
+                 kInterruptedExit}}}};
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+    moments.push_back({.line = "train run.json" + many,
+                       .early = atOnce,
+                       .said = "muster: Interrupted before training; nothing was saved.\n",
+                       .late = {{kNotice, kInterruptedExit}},
+                       .signal = signal});
+  for (auto& moment : moments) {
+    CAPTURE(moment.line);
+    CAPTURE(moment.signal);
+    moment.begins = [number = moment.signal](Program& program) { return program.awaitHandler(number); };
+    interruptUntil(muster, moment);
     CHECK_FALSE(muster.has("model"));
   }
 }
@@ -87,14 +131,23 @@ TEST_CASE("a signal before the first step saves nothing") {
   if (test::kThreadSanitizer)
     return test::skip("ThreadSanitizer sometimes keeps the signal until all epochs are trained");
   const Endless muster;
-  const std::string earlier("\x02\0\0\0\0\0\0\0{}", 10);  // as a model begins
-  interruptUntil(
-      muster, "train run.json --workers 64",  // which takes a while to start
-      [&](Program& program) {
-        REQUIRE(program.awaitText("plan: "));
-        muster.write("model", earlier);
-      },
-      "before training", "ended before the first step: nothing was saved\n");
+  muster.succeeds("train run.json --quiet --epochs 1 --model earlier");
+  const std::string earlier = muster.read("earlier");
+  // Many workers take a while to start.
+  interruptUntil(muster,
+                 {.line = "train run.json --workers 64",
+                  .begins =
+                      [&](Program& program) {
+                        const bool planned = program.awaitText("plan: ");
+                        muster.write("model", earlier);
+                        return planned;
+                      },
+                  .early = {{"muster: Interrupted before training; nothing was saved.\n", kInterruptedExit},
+                            {"muster: Interrupted.\n", kInterruptedExit}},
+                  .said = kNotice,
+                  .late = {{kNotice, kInterruptedExit}},
+                  .printed = "ended before the first step: nothing was saved\n",
+                  .keeps = true});
   CHECK(muster.read("model") == earlier);
 }
 
@@ -102,19 +155,22 @@ TEST_CASE("a signal during the test after the training ends the program, which h
   const Sandbox muster;
   const auto outcome = interruptUntil(
       muster,
-      "train " MUSTER_MNIST_RUN
-      " --data generated --train-examples 64 --test-examples 10000 --epochs 1 --pin-threads false --device "
-      "cpu --model model" +
-          test::reportIn("report"),
-      [&](Program& program) {
-        while (!muster.has("model") && !program.endsWithin(milliseconds(1))) continue;
-      },
-      // It still saved the network: then it ends after the test.
-      "Interrupted: the current step is finished",
-      "muster: Interrupted after training: the network is saved, and further results are left out.\n");
+      {.line = "train " MUSTER_MNIST_RUN
+               " --data generated --train-examples 64 --test-examples 10000 --epochs 1 --pin-threads false "
+               "--device cpu --model model" +
+               test::reportIn("report"),
+       .begins =
+           [&](Program& program) {
+             while (!muster.has("model") && !program.endsWithin(milliseconds(1))) continue;
+             return muster.has("model");
+           },
+       .early = {{kNotice, 0}},  // it still saved the network: then it ends after the test
+       .said =
+           "muster: Interrupted after training: the network is saved, and further results are left out.\n",
+       .late = {{"", 0}},
+       .keeps = true});
   CHECK_LACKS(outcome.out, "accuracy");
   CHECK_FALSE(muster.has("report/report.html"));
-  CHECK(muster.has("model"));
 }
 
 /// Runs `body` in a child process, then sends it a signal. @return its standard error.

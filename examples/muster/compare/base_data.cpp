@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <thread>
 
 #include "muster/core/base/log.h"
 #include "muster/core/base/number_text.h"
@@ -43,8 +44,10 @@ muster::LoadedData loadData(const BaseRun& base) {
 muster::LoadedData loadAgain(const std::function<muster::LoadedData()>& load) {
   struct OnlyErrors {
     OnlyErrors() {
-      muster::setLogSink([sink = before](muster::LogLevel level, std::string_view text) {
-        if (level < muster::LogLevel::Error) return;
+      muster::setLogSink([sink = before, loader = std::this_thread::get_id()](muster::LogLevel level,
+                                                                              std::string_view text) {
+        // Other threads have other things to say, such as that the program was interrupted.
+        if (level < muster::LogLevel::Error && std::this_thread::get_id() == loader) return;
         if (sink)
           sink(level, text);
         else

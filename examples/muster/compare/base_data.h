@@ -20,7 +20,8 @@ std::int64_t examplesIn(const std::unique_ptr<muster::DataSetIterator>& data);
 /// All examples in the set's own order, in the host's memory.
 muster::LoadedData loadData(const BaseRun& base);
 
-/// What `load` makes of data that were read before: remarks and warnings of the log are not repeated.
+/// What `load` makes of data that were read before: its remarks and warnings, which this thread logs, are not
+/// repeated.
 muster::LoadedData loadAgain(const std::function<muster::LoadedData()>& load);
 
 /// Holds out a test set, and one to validate with, if the run file has none and they are needed.

@@ -1,5 +1,6 @@
 #include "examples/muster/compare/base_data.h"
 #include "examples/muster/compare/output_files.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/texts.h"
 #include "tests/support/thrown.h"
@@ -46,6 +47,19 @@ TEST_CASE("the checksum of a table depends on the names of its columns, and on t
   CHECK(sum("a,kind\n0.5,low\n0.25,high\n0.75,high\n") == expected);
   CHECK(sum("b,kind\n0.5,low\n0.25,high\n0.75,high\n") != expected);
   CHECK(sum("a,kind\n0.5,high\n0.25,low\n0.75,high\n") != expected);  // as many of each class
+}
+
+TEST_CASE("data read again repeat no remarks, but errors and what other threads say are logged") {
+  const muster::test::LogLines log;
+  loadAgain([] {
+    muster::logInfo("a remark");
+    muster::logWarning("a warning");
+    muster::log(muster::LogLevel::Error, "an error");
+    std::jthread([] { muster::logInfo("interrupted"); }).join();
+    return muster::LoadedData();
+  });
+  muster::logInfo("after it");
+  CHECK(log.all() == Texts{"an error", "interrupted", "after it"});
 }
 
 TEST_CASE("what is held out does not depend on batches") {
