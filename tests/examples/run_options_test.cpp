@@ -51,6 +51,7 @@ TEST_CASE("each option sets its field") {
       {"--pin-threads false", "/training/pinThreads", false},
       {"--prefetch 0", "/training/prefetch", 0},
       {"--math-mode fp32", "/training/mathMode", "fp32"},
+      {"--math-mode bf16", "/training/mathMode", "bf16"},
       {"--device cpu", "/training/devices", "cpu"},
       {"--placement host", "/training/placement", "host"},
       {"--data generated", "/data/type", "generated"},

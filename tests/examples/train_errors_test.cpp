@@ -40,7 +40,7 @@ TEST_CASE("invalid options exit with 2 and a sentence that names them, and write
 }
 
 TEST_CASE("paths and devices that cannot be used are refused before the data are read") {
-  const ConvnetRun muster;
+  ConvnetRun muster;
   REQUIRE(::mkfifo((muster.directory / "pipe").c_str(), 0600) == 0);
   muster.write("file", "mine");
   const std::string longName(256, 'x');
@@ -57,6 +57,9 @@ TEST_CASE("paths and devices that cannot be used are refused before the data are
   muster.refuses("train run.json --device cuda:99 --data mnist",
                  "muster: training.devices cuda:99: cuda:99 is not there; there ", 1);
   CHECK(muster("train run.json --json .").out == "");
+  muster.environment["MUSTER_DATA_DIR"] = longName;
+  muster.refuses("train run.json --data mnist",
+                 "muster: " + longName + ": cannot be read: File name too long\n", 1);
   CHECK(muster.directory.names() == Names{"file", "pipe", "run.json"});
   CHECK(muster.read("file") == "mine");
 }

@@ -58,6 +58,11 @@ TEST_CASE("broken data that are given are refused, and generated digits do not s
   const test::Environment variable("MUSTER_DATA_DIR", given);
   CHECK(refused({.type = "mnistOrGenerated"}));
   CHECK(refused({.type = "mnist"}));
+  const std::string longName(256, 'x');
+  const test::Environment tooLong("MUSTER_DATA_DIR", longName);
+  for (const auto* const type : {"mnist", "mnistOrGenerated", "cifar10"})
+    CHECK(thrown<FileError>([&] { namedImages({.type = type}); }) ==
+          longName + ": cannot be read: File name too long");
   const auto none = (directory / "none").string();
   CHECK(thrown<FileError>([&] { namedImages({.type = "mnistOrGenerated", .directory = none}); }) ==
         none + ": no such directory, given by data.directory");

@@ -172,11 +172,25 @@ TEST_CASE("a model whose directory vanishes during the training is saved in anot
   CHECK(Network::load(other / *other.names().begin())->epoch() == 3);
 }
 
-TEST_CASE("a math mode that the device does not have is refused with the reason") {
+TEST_CASE("a math mode reaches the plan and the results, or is refused if the device does not have it") {
   const test::TemporaryDirectory directory;
-  CHECK_REFUSED(
-      RunSession(runIn(directory, {"training.mathMode=tf32"})),
-      "training.mathMode: cpu has no tf32: " + whyNoMathMode(Device::cpu(), MathMode::TensorFloat32));
+  for (const auto mode : {MathMode::Float32, MathMode::TensorFloat32, MathMode::BFloat16}) {
+    const auto name = std::string(nameOf(mode));
+    CAPTURE(name);
+    const auto run = runIn(directory, {"training.mathMode=" + name});
+    const auto why = whyNoMathMode(Device::cpu(), mode);
+    if (!why.empty()) {
+      CHECK_REFUSED(RunSession(run), "training.mathMode: cpu has no " + name + ": " + why);
+      continue;
+    }
+    auto prepared = prepareRun(run);
+    CHECK_CONTAINS(planText(prepared), "products in " + name);
+    RunSession session(run);
+    CHECK_CONTAINS(session.wrapper().plan(), "products in " + name);
+    session.train();
+    const auto results = parseJson(resultsText(session, session.evaluate(), 1));
+    CHECK(results.at("configuration").at("training").at("mathMode").as_string() == name);
+  }
 }
 
 TEST_CASE("what a run cannot do is refused before its data are read") {
