@@ -1,15 +1,12 @@
 // An averaging rule of your own, which the library does not have: replicas move only a part of the way to
-// their mean, a larger part as training continues, and the user's model is a moving average of those means.
-// The program compares it with plain averaging, saves the model with the rule's state, and continues from the
-// file with a second wrapper.
+// their mean, a larger part as training continues. The program compares it with plain averaging and saves the
+// model.
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <memory>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/multi_layer_network.h"
@@ -26,21 +23,18 @@ struct AnnealedAveraging {
   std::int64_t frequency = 3;  ///< iterations of each worker between merges
   double firstKeep = 0.5;      ///< weight of a replica's own parameters at the first merge, in [0, 1]
   double halfLife = 100;       ///< iterations in which this weight halves
-  double decay = 0.9;          ///< of the moving average, in [0, 1)
 
   void validate() const {
     require(frequency >= 1, "annealed averaging: frequency must be at least 1, got {}", frequency);
     require(firstKeep >= 0 && firstKeep <= 1, "annealed averaging: firstKeep must be in [0, 1], got {}",
             firstKeep);
     require(halfLife > 0, "annealed averaging: halfLife must be positive, got {}", halfLife);
-    require(decay >= 0 && decay < 1, "annealed averaging: decay must be in [0, 1), got {}", decay);
   }
   std::unique_ptr<Strategy> make() const;
 };
 
-/// The rule: `describe`, `plan` and `land`, as every rule has, and a block of its own from which the model is
-/// filled. Its decisions depend only on counters and it computes only with operations, so every run gives the
-/// same bits, on the CPU and on GPUs.
+/// The rule, in the three functions that every rule has. Its decisions depend only on counters and it
+/// computes only with operations, so every run gives the same bits, on the CPU and on GPUs.
 class AnnealedAveragingStrategy final : public Strategy {
  public:
   explicit AnnealedAveragingStrategy(const AnnealedAveraging& options) : options_(options) {}
@@ -53,22 +47,12 @@ class AnnealedAveragingStrategy final : public Strategy {
   /// Every worker calls this on its own thread when a round ends; each operation does the worker's part.
   void land(int /*fragment*/, const Round& round, MergeOps& ops) override {
     const SharedBlock& parameters = ops.block(BlockKind::Parameters);
-    const auto all = Fragment::whole(parameters.mergedCopy().elements());
-    const auto average = ops.own("moving average");
-    ops.mean(parameters.replicas, round.weights, parameters.mergedCopies, all);
-    ops.combine(average, {{options_.decay, average}, {1 - options_.decay, parameters.mergedCopies}}, all);
+    ops.mean(parameters.replicas, round.weights, parameters.mergedCopies, parameters.whole);
     const double keep =
         options_.firstKeep * std::exp2(-static_cast<double>(round.iteration) / options_.halfLife);
-    ops.writeBack(parameters.mergedCopies, parameters.replicas, keep, all);
+    ops.writeBack(parameters.mergedCopies, parameters.replicas, keep, parameters.whole);
     ops.mergeOthers(round.weights);  // momentum and statistics
   }
-
-  /// The strategy's block, beside the merged copy. It is saved with the model.
-  std::vector<StrategyBlock> blocks(int /*workers*/) const override {
-    return {{.name = "moving average", .start = StrategyBlock::Start::Parameters}};
-  }
-  /// The user's model gets the moving average, not the last mean.
-  StrategyTraits traits(int /*workers*/) const override { return {.modelSource = "moving average"}; }
 
  private:
   const AnnealedAveraging options_;
@@ -89,22 +73,20 @@ MultiLayerConfiguration network() {
 
 void run(int workers, std::int64_t epochs, std::int64_t examples) {
   GeneratedDigitsIterator train(32, examples, /*seed=*/20, true), test(32, examples, 20, false);
-  const auto fit = [&](MultiLayerNetwork& model, std::int64_t passes, auto strategy) {
+  const auto fit = [&](MultiLayerNetwork& model, auto strategy) {
     auto wrapper = ParallelWrapper::Builder(model).workers(workers).strategy(strategy).build();
-    wrapper.fit(train, passes);
+    wrapper.fit(train, epochs);
     fmt::print("{}: accuracy on other digits {:.4f}\n", wrapper.plan(), wrapper.evaluate(test).accuracy());
   };
   MultiLayerNetwork own(network()), plain(network());
   own.init();
   plain.init();
-  fit(plain, epochs, Averaging{.frequency = 3});
-  fit(own, epochs, AnnealedAveraging{});
+  fit(plain, Averaging{.frequency = 3});
+  fit(own, AnnealedAveraging{});
 
   const std::string file = "own-strategy.safetensors";
-  own.save(file);  // with the moving average
-  const auto loaded = MultiLayerNetwork::load(file);
-  fmt::print("saved: {}; one epoch more from there\n", file);
-  fit(*loaded, 1, AnnealedAveraging{});
+  own.save(file);
+  fmt::print("saved: {}\n", file);
 }
 
 }  // namespace
@@ -115,8 +97,7 @@ int main(int argc, char** argv) {
   return example::runExample(
       argc, argv,
       "Trains on digits that the program draws by an averaging rule of your own, beside\n"
-      "plain averaging: replicas move a growing part of the way to their mean, and the\n"
-      "model is a moving average of the means.",
+      "plain averaging: replicas move a growing part of the way to their mean.",
       {{"workers", &workers, "threads, each with a replica"},
        {"epochs", &epochs, "passes over the digits"},
        {"examples", &examples, "digits to train with, and as many to test with"}},

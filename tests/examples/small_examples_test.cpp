@@ -67,16 +67,15 @@ TEST_CASE("a user-defined model learns with several workers, is saved and loaded
   CHECK(file.find("digit.weight")->shape() == Shape{10, 64});
 }
 
-TEST_CASE("a user-defined strategy trains beside averaging, and continues from its file") {
+TEST_CASE("a user-defined strategy trains beside averaging, and its model is saved") {
   const Sandbox program(MUSTER_OWN_STRATEGY);
   const auto out = program.succeeds("--epochs 2").out;
-  for (const char* part : {", averaging every 3 iterations: 6 batches a round",
-                           ", annealed averaging every 3 iterations: 6 batches a round",
-                           "\nsaved: own-strategy.safetensors; one epoch more from there\n"})
+  for (const char* part :
+       {", averaging every 3 iterations: 6 batches a round",
+        ", annealed averaging every 3 iterations: 6 batches a round", "\nsaved: own-strategy.safetensors\n"})
     CHECK_CONTAINS(out, part);
   CHECK(numberAfter(out, kAccuracy) > 0.7);
-  const auto file = readSafetensors(program.directory / "own-strategy.safetensors");
-  CHECK(file.find("updater.strategy.moving average") != nullptr);
+  CHECK(MultiLayerNetwork::load(program.directory / "own-strategy.safetensors")->epoch() == 2);
 }
 
 /// A few images, with a narrow network.

@@ -1,9 +1,14 @@
 // User-defined strategies, with models whose numbers can be computed by hand.
 
+#include "muster/core/data/in_memory.h"
+#include "muster/core/io/safetensors.h"
+#include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/training/internals.h"
 #include "tests/support/failure.h"
 #include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
@@ -134,6 +139,30 @@ TEST_CASE("another wrapper continues from the model's state, and a changed model
   CHECK_FALSE(model.strategyState().empty());
   model.fit(data);
   CHECK(model.strategyState().empty());
+}
+
+TEST_CASE(
+    "a user-defined strategy's state is in the model's file, and a training from there continues with it") {
+  MultiLayerNetwork network(
+      {.seed = 1, .updater = Sgd{.learningRate = 0.5}, .inputShape = {2}, .layers = {Output{.classes = 2}}});
+  network.init();
+  Tensor features = Tensor::empty({8, 2});
+  for (int i = 0; auto& feature : features.span<float>()) feature = static_cast<float>(i++) - 8;
+  InMemoryDataSetIterator data(features, Tensor::zeros({8}, DType::Int64), 2);
+  const auto trained = [&](MultiLayerNetwork& model) {
+    wrapperOf(model, 2).strategy(BlockMomentum{}).build().fit(data);
+    return stateBits(model);
+  };
+  trained(network);
+  const TemporaryDirectory directory;
+  const auto file = directory / "model.safetensors";
+  network.save(file);
+  const auto contents = readSafetensors(file);
+  const Tensor* saved = contents.find("updater.strategy.momentum");
+  REQUIRE(saved != nullptr);
+  CHECK(std::ranges::any_of(saved->span<float>(), [](float element) { return element != 0; }));
+  const auto loaded = MultiLayerNetwork::load(file);
+  CHECK(trained(*loaded) == trained(network));
 }
 
 TEST_CASE("options that are out of range, or given twice in different ways, are refused at build()") {
