@@ -1,5 +1,7 @@
 #include "muster/parallel/run/detail/run_overrides.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
@@ -179,8 +181,20 @@ Override overrideOf(const std::string& text) {
   return one;
 }
 
+/// @throws InvalidArgument with the lists there are: a network has layers or, as a graph, vertices.
+void requireList(const json::object& in, std::string_view name, std::string_view path) {
+  if (in.contains(name)) return;
+  std::vector<std::string_view> lists;
+  for (const auto& field : in)
+    if (field.value().is_array()) lists.emplace_back(field.key());
+  throw InvalidArgument(
+      fmt::format("{}: there is no list {}{}", path, name,
+                  lists.empty() ? "" : fmt::format("; there is {}", fmt::join(lists, ", "))));
+}
+
 /// The field of `in` that a step names, or the element of it; a field that is missing is made.
 json::value& valueAt(json::object& in, const Step& step, std::string_view path) {
+  if (!step.places.empty()) requireList(in, step.name, path);
   json::value* at = &in[step.name];
   for (const auto place : step.places) {
     require(at->is_array() && place < at->get_array().size(), "{}: {} has no element {}", path, step.name,

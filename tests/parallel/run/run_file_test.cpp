@@ -426,6 +426,9 @@ TEST_CASE("--set changes any field, adds a missing one, and refuses an invalid p
         "training.model=\xff.st: expected UTF-8, as in all of a run file");
   CHECK(problem(bare, {"network.layers[99].bias=1"}) == "network.layers[99].bias: layers has no element 99");
   CHECK(problem(bare, {"data.type.name=1"}) == "data.type.name: type is no object");
+  CHECK(problem(bare, {"network.vertices[1].units=4"}) ==
+        "network.vertices[1].units: there is no list vertices; there is inputShape, layers");
+  CHECK(problem(bare, {"data.rows[0]=4"}) == "data.rows[0]: there is no list rows");
 }
 
 TEST_CASE("--set with null takes a field out of the file") {
