@@ -7,10 +7,10 @@
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/nn/state_recorder.h"
+#include "muster/parallel/fit_preparation.h"
 #include "muster/parallel/nodes/elastic/elastic_nodes.h"
 #include "muster/parallel/nodes/elastic/model_transfer.h"
 #include "muster/parallel/nodes/node_transport.h"
-#include "muster/parallel/training/agreement.h"
 #include "muster/parallel/training/first_batch.h"
 #include "muster/parallel/wrapper_impl.h"
 
@@ -67,7 +67,7 @@ void ParallelWrapper::Impl::ElasticFit::run() {
   fitBeforeTraining(wrapper_.model_, *wrapper_.usersData_, wrapper_.caller_);
   require(prepareModel(wrapper_.model_, data_, wrapper_.caller_, 0, {}, first),
           "fit: the data set has no batches");
-  nodes_.begin(inWords(wrapper_.agreement(data_, lastEpoch_, 0, &first)));
+  nodes_.begin(inWords(agreementOf(wrapper_.model_, wrapper_.options_, data_, lastEpoch_, 0, &first)));
   struct Leave {
     ElasticNodes& nodes;
     bool well = false;

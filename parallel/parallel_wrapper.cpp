@@ -10,10 +10,12 @@
 #include "muster/core/data/training_reads.h"
 #include "muster/core/device/arithmetic_scope.h"
 #include "muster/core/nn/training_use.h"
+#include "muster/parallel/fit_preparation.h"
 #include "muster/parallel/nodes/elastic/elastic_nodes.h"
 #include "muster/parallel/nodes/node_link.h"
 #include "muster/parallel/training/first_batch.h"
 #include "muster/parallel/training/listeners_here.h"
+#include "muster/parallel/wrapper_evaluation.h"
 #include "muster/parallel/wrapper_impl.h"
 
 namespace muster {
@@ -90,6 +92,33 @@ Model& ParallelWrapper::Impl::model() {
   return model_;
 }
 
+/// Whether a listener makes this call on the thread that called `fit()`; no worker runs then.
+bool ParallelWrapper::Impl::inListener() const {
+  return callersThread_.load() == std::this_thread::get_id() && caller_.kind() == Activity::Kind::InListener;
+}
+
+AnyEvaluation ParallelWrapper::Impl::evaluateTask(DataSetIterator& data, std::optional<Task> task) {
+  if (!running_.exchange(true)) {
+    const Call call(*this);
+    model_.requireNotTrainedElsewhere("evaluate");
+    requireNotRead(data, "evaluate");
+    const ArithmeticScope arithmetic(model_.context().threads());
+    const StallWatch::Scope scope(session_->watch(), "evaluate()");
+    return WrapperEvaluation(*this, options_, *session_, caller_, nullptr).evaluateOverNodes(data, task);
+  }
+  require(inListener(),
+          "evaluate: the wrapper is at work; while fit() runs only its listeners may evaluate, in calls on "
+          "the thread that called fit(), so not in onIteration");
+  requireNotRead(data, "evaluate");
+  struct BackInListener {
+    Activity& caller;
+    ~BackInListener() { caller.set(Activity::Kind::InListener); }
+  } back{caller_};
+  WrapperEvaluation evaluation(*this, options_, *session_, caller_, fit_);
+  return fit_ && fit_->calledOnAllNodes() ? evaluation.evaluateOverNodes(data, task)
+                                          : evaluation.evaluateHere(data, task);
+}
+
 void ParallelWrapper::Impl::copyReplica(int worker, Model& into) {
   require(inListener() && fit_ != nullptr,
           "copyReplica: only listeners may call it, on the thread that called fit()");
@@ -128,22 +157,13 @@ void ParallelWrapper::Impl::fit(DataSetIterator& users, std::int64_t epochs, con
 
 /// Trains with the current nodes. @return whether it has paused at the end of a round, to regroup.
 bool ParallelWrapper::Impl::fitHere(DataSetIterator& data, std::int64_t epochs, FitParts* parts) {
-  auto* const link = options_.nodes.link();
-  FailingLink failing(link);
+  FailingLink failing(options_.nodes.link());
   const StallWatch::Scope scope(session_->watch(), "fit()");
   for (const auto& worker : replicas().workers()) worker->resetTimes();
-  Resumption resumed;
-  Batch first;
-  const NumberedBatches* numbered = nullptr;
-  bool read = false;
-  if (epochs > 0) {
-    if (link) link->requireWhole();
-    resumed = namingResumedFile(
-        model_, [&] { return resumptionOf(model_, data, options_.strategy, replicas().place().workers()); });
-    read = prepareReplicas(data, epochs, resumed, parts, first);
-    numbered = numberedFor(data, resumed);
-  }
-  if (resumed.any) model_.setScore(resumed.position.score);
+  FitPreparation prepared(model_, options_, placements_, *session_, caller_);
+  if (epochs > 0) prepared.prepare(*usersData_, data, epochs, parts);
+  const NumberedBatches* const numbered = prepared.numbered();
+  if (prepared.resumed().any) model_.setScore(prepared.resumed().position.score);
   FitCall fit({.trainer = *this,
                .model = model_,
                .replicas = replicas(),
@@ -157,7 +177,7 @@ bool ParallelWrapper::Impl::fitHere(DataSetIterator& data, std::int64_t epochs, 
                .reading = reading_,
                .numbered = numbered,
                .patience = patienceOf(placements_, numbered == nullptr),
-               .resumed = resumed,
+               .resumed = prepared.resumed(),
                .parts = parts});
   fit_ = &fit;
   data_ = &data;
@@ -167,7 +187,7 @@ bool ParallelWrapper::Impl::fitHere(DataSetIterator& data, std::int64_t epochs, 
   } noFit{fit_};
   failing.dismiss();
   try {
-    fit.run(data, epochs, read ? &first : nullptr);
+    fit.run(data, epochs, prepared.first());
   } catch (...) {
     if (parts) fit.usersModel().keepPlace(data);
     throw;

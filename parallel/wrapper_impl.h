@@ -11,15 +11,12 @@
 #include "muster/core/base/mutex.h"
 #include "muster/core/base/owner_process.h"
 #include "muster/parallel/parallel_wrapper.h"
-#include "muster/parallel/training/agreement.h"
 #include "muster/parallel/training/fit_call.h"
 #include "muster/parallel/wrapper_session.h"
 
 namespace muster {
 
-/// The implementation of ParallelWrapper: parallel_wrapper.cpp; fit_preparation.cpp, what a fit prepares;
-/// elastic_fit.cpp, a fit over elastic nodes; wrapper_evaluation.cpp, what evaluates. What nodes that join or
-/// leave change is its WrapperSession.
+/// The implementation of ParallelWrapper. What nodes that join or leave change is its WrapperSession.
 struct ParallelWrapper::Impl final : Trainer {
   Impl(Model& model, ParallelOptions options);
 
@@ -47,21 +44,11 @@ struct ParallelWrapper::Impl final : Trainer {
   class ElasticFit;
 
   ReplicaSet& replicas() const { return session_->replicas(); }
-  Agreement agreement(const DataSetIterator& data, std::int64_t epochs, std::int64_t nextBatch,
-                      const Batch* first);
-  const NumberedBatches* numberedFor(const DataSetIterator& data, const Resumption& resumed);
-  bool prepareReplicas(DataSetIterator& data, std::int64_t epochs, const Resumption& resumed, FitParts* parts,
-                       Batch& first);
   void beginSession();
   /// @throws TrainingError if the training fails, or too few nodes are left.
   void fitOverElasticNodes(DataSetIterator& data, std::int64_t epochs);
   bool fitHere(DataSetIterator& data, std::int64_t epochs, FitParts* parts);
   bool inListener() const;
-  AnyEvaluation evaluateOverNodes(DataSetIterator& data, std::optional<Task> task);
-  /// @param link  evaluates with the other nodes; null: alone.
-  /// @param counted  set to true once a failure would be reported together with the counts.
-  AnyEvaluation evaluateOnWorkers(DataSetIterator& data, std::optional<Task> task, NodeLink* link,
-                                  bool* counted = nullptr);
 
   Model& model_;
   const Placements placements_;
