@@ -245,6 +245,28 @@ void registerResnet18(const std::string& name, Conv2dChoice choice, MathMode mat
         registerPasses(shapeName, shape, name, choice, mathMode);
 }
 
+/// Convolutions that our kernels compute where oneDNN's vectors waste lanes, and oneDNN's beside them: the
+/// second one of the MNIST network at small batches, and a first layer of colour images.
+void registerOneDnns() {
+  const std::pair<const char*, Conv2dChoice> layouts[] = {{"channels-last", Conv2dChoice::ChannelsLast},
+                                                          {"channel-blocks", Conv2dChoice::ChannelBlocks}};
+  Conv2dShape second = kSecond;
+  Conv2dShape colour{.inChannels = 3, .height = 32, .width = 32, .outChannels = 20, .kernel = {5, 5}};
+  for (const std::int64_t batch : {1, 8})
+    for (const auto& [name, choice] : layouts) {
+      second.batch = batch;
+      registerPasses("convnet batch " + std::to_string(batch) + ", " + nameOf(second), second, name, choice,
+                     MathMode::Float32);
+    }
+  for (const std::int64_t batch : {8, 128}) {
+    colour.batch = batch;
+    const auto shapeName = "colour batch " + std::to_string(batch) + ", " + nameOf(colour);
+    registerPasses(shapeName, colour, "auto", Conv2dChoice::Auto, MathMode::Float32);
+    for (const auto& [name, choice] : layouts)
+      registerPasses(shapeName, colour, name, choice, MathMode::Float32);
+  }
+}
+
 const bool kRegistered = [] {
   const std::tuple<const char*, Conv2dChoice, MathMode> arms[] = {
       {"row-major", Conv2dChoice::RowMajor, MathMode::Float32},
@@ -262,6 +284,7 @@ const bool kRegistered = [] {
   registerConvnet();
   registerConv1d();
   registerPointwise();
+  registerOneDnns();
   return true;
 }();
 

@@ -97,6 +97,8 @@ void layerNorms(benchmark::State& state, bool back, std::int64_t rows = kRows,
 
 BENCHMARK_CAPTURE(activations, GELU, Activation::GELU, false);
 BENCHMARK_CAPTURE(activations, GELU backward, Activation::GELU, true);
+BENCHMARK_CAPTURE(activations, tanh, Activation::Tanh, false);
+BENCHMARK_CAPTURE(activations, sigmoid, Activation::Sigmoid, false);
 BENCHMARK_CAPTURE(activations, softmax, Activation::Softmax, false);
 BENCHMARK_CAPTURE(activations, softmax backward, Activation::Softmax, true);
 BENCHMARK_CAPTURE(dropouts, dropout, kRows, kFeatures);
