@@ -298,21 +298,6 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("the convnet's convolutions have pixels in vectors if samples would waste lanes") {
-  const Conv2dShape shapes[] = {conv({1, 1, 28, 28}, 20, {.kernel = 5}),
-                                conv({1, 20, 12, 12}, 50, {.kernel = 5})};
-  Context context;
-  for (Conv2dShape shape : shapes) {
-    if (!cpu::pixelConv2dSupports(shape, context)) return test::skip("our kernels need AVX-512");
-    for (const std::int64_t batch : {1, 4, 8, 16, 24, 128}) {
-      shape.batch = batch;
-      const std::string chosen = planConv2d(shape, context)->implementation();
-      CAPTURE(batch);
-      CHECK(chosen.starts_with(batch % 16 == 0 ? "direct" : "pixels"));
-    }
-  }
-}
-
 /// oneDNN's kernels read more than they should for some shapes, so what the memory around a tensor holds must
 /// not matter: repeated trials move the tensors.
 TEST_CASE("strided 1x1 convolutions of few channels do not read neighbouring memory") {
@@ -531,41 +516,112 @@ TEST_CASE("the chosen implementation fixes the layouts") {
   CHECK(layouts(gray, Conv2dChoice::Auto) == layouts(gray, Conv2dChoice::Auto));
 }
 
-TEST_CASE("Auto chooses muster's kernels if channels waste vector lanes, else the library's") {
-  Context context;
-  if (!cpu::directConv2dSupports({.height = 5, .width = 5, .kernel = {5, 5}}, context))
-    return test::skip("our kernels need AVX2");
-  const auto direct = [&](std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t kernel = 5) {
-    return planConv2d(conv({batch, in, 12, 12}, out, {.kernel = kernel}), context)->outputLayout() ==
-           Layout::SampleBlocks;
-  };
-  CHECK(direct(128, 1, 20));
-  CHECK(direct(128, 1, 20, 3));
-  CHECK_FALSE(direct(128, 1, 32, 3));   // whole blocks, which the next layer needs
-  CHECK_FALSE(direct(128, 20, 50, 3));  // narrow kernels reuse little
-  CHECK(direct(128, 20, 50));
-  CHECK_FALSE(direct(128, 32, 64));
-  CHECK_FALSE(direct(1, 20, 50));  // fifteen of sixteen samples would be padding, or seven of eight
-  const bool eights = cpu::instructionSet() == cpu::InstructionSet::Avx2;
-  const auto one = conv({1, 20, 12, 12}, 50, {.kernel = 5});
-  CHECK((planConv2d(one, context)->implementation().find("gradients AVX2") != std::string::npos) == eights);
-  CHECK(direct(8, 20, 50) == eights);
-  CHECK(direct(24, 20, 50) == eights);
+/// What `Auto` chooses by our instruction set: the kernel's name as of `kernelOf`.
+struct Choice {
+  const char* why;
+  Conv2dShape shape;
+  const char *withAvx2, *withAvx512;
+  Layout offered = Layout::RowMajor;
+  std::optional<Layout> layout = {};  // of input and output, where it is said
+};
+
+/// Which of our kernels a plan has; "": oneDNN computes all passes.
+std::string kernelOf(const Conv2dPlan& plan) {
+  const std::string text = plan.implementation();
+  for (const char* whole : {"direct", "pixels", "Winograd"})
+    if (text.starts_with(whole)) return whole;
+  for (const char* part : {"gradients AVX2", "gradient sgemm"})
+    if (text.ends_with(part)) return part;
+  return "";
 }
 
-TEST_CASE("with AVX2 the weights' gradient of a convolution 1x1 is one matrix product") {
-  Context context;
-  const auto isProduct = [&](const Conv2dShape& shape, Conv2dChoice choice = Conv2dChoice::Auto) {
-    return planConv2d(shape, context, choice)->implementation().find("gradient sgemm") != std::string::npos;
+Conv2dShape square(std::int64_t batch, std::int64_t channels, std::int64_t size, const Conv2dShape& options) {
+  return conv({batch, channels, size, size}, channels, options);
+}
+
+/// @param blocks  the layout where blocks of channels are wanted if oneDNN has fast kernels for them.
+std::vector<Choice> choicesOfAuto(Layout blocks) {
+  const Conv2dShape five{.kernel = 5}, three{.kernel = 3}, padded{.kernel = 3, .padding = 1},
+      strided{.kernel = 3, .stride = 2, .padding = 1};
+  const auto first = [&](std::int64_t batch) { return conv({batch, 1, 28, 28}, 20, five); };
+  const auto second = [&](std::int64_t batch) { return conv({batch, 20, 12, 12}, 50, five); };
+  const auto groups = [&](std::int64_t number) {
+    Conv2dShape options = padded;
+    options.groups = number;
+    return square(8, 64, 28, options);
   };
-  const auto pixels = conv({8, 32, 14, 14}, 64);
-  Conv2dShape strided = pixels, padded = pixels, grouped = pixels;
-  strided.stride = {2, 2};
-  padded.padding = {1, 0};
-  grouped.groups = 2;
-  CHECK(isProduct(pixels) == (cpu::instructionSet() == cpu::InstructionSet::Avx2));
-  CHECK_FALSE(isProduct(pixels, Conv2dChoice::ChannelsLast));
-  for (const auto& other : {strided, padded, grouped}) CHECK_FALSE(isProduct(other));
+  return {
+      {"one sample", first(1), "gradients AVX2", "pixels"},
+      {"four samples", first(4), "gradients AVX2", "pixels"},
+      {"whole vectors of eight", first(8), "direct", "pixels"},
+      {"whole vectors of sixteen", first(16), "direct", "direct"},
+      {"half a vector of sixteen", first(24), "direct", "pixels"},
+      {"the convnet's batch", first(128), "direct", "direct"},
+      {"one sample", second(1), "gradients AVX2", "pixels"},
+      {"four samples", second(4), "gradients AVX2", "pixels"},
+      {"whole vectors of eight", second(8), "direct", "pixels"},
+      {"whole vectors of sixteen", second(16), "direct", "direct"},
+      {"half a vector of sixteen", second(24), "direct", "pixels"},
+      {"the convnet's batch", second(128), "direct", "direct"},
+
+      {"channels waste lanes", conv({128, 1, 12, 12}, 20, five), "direct", "direct"},
+      {"of a narrow kernel, too", conv({128, 1, 12, 12}, 20, three), "direct", "direct"},
+      {"whole blocks, which the next layer needs", conv({128, 1, 12, 12}, 32, three), "", ""},
+      {"narrow kernels reuse little", conv({128, 20, 12, 12}, 50, three), "", ""},
+      {"whole blocks", conv({128, 32, 12, 12}, 64, five), "", ""},
+
+      {"a matrix product", conv({8, 32, 14, 14}, 64), "gradient sgemm", ""},
+      {"strided", conv({8, 32, 14, 14}, 64, {.stride = 2}), "", ""},
+      {"padded", conv({8, 32, 14, 14}, 64, {.padding = {1, 0}}), "", ""},
+      {"in groups", conv({8, 32, 14, 14}, 64, {.groups = 2}), "", ""},
+
+      {"many tiles", square(8, 64, 28, padded), "Winograd", "Winograd"},
+      {"a tile an image", square(64, 512, 4, padded), "Winograd", "Winograd"},
+      {"eight tiles", square(8, 512, 4, padded), "Winograd", "Winograd"},
+      {"four tiles", square(4, 512, 4, padded), "", ""},
+      {"32 tiles, three quarters full", square(8, 128, 7, padded), "Winograd", "Winograd"},
+      {"four tiles an image, mostly empty", square(64, 64, 5, padded), "", ""},
+      {"few channels", square(64, 16, 28, padded), "", ""},
+      {"a block half empty", square(64, 40, 28, padded), "", ""},
+
+      // Convolutions after one in blocks of channels stay in blocks, if oneDNN has fast kernels for blocks of
+      // sixteen: those for AVX2 have blocks of eight.
+      {"blocks stay", square(8, 64, 28, strided), "", "", Layout::ChannelBlocks, blocks},
+      {"rows do not", square(8, 64, 28, strided), "", "", Layout::RowMajor, Layout::ChannelsLast},
+      {"groups of whole blocks", groups(4), "", "", Layout::RowMajor, blocks},
+      {"depthwise", groups(64), "", "", Layout::RowMajor, blocks},
+      {"groups of half a block", groups(8), "", "", Layout::RowMajor, Layout::ChannelsLast},
+  };
+}
+
+TEST_CASE("Auto chooses by shape, offered layout and instruction set") {
+  Context context;
+  const auto set = cpu::instructionSet();
+  const auto inBlocks = square(8, 64, 28, {.kernel = 3, .stride = 2, .padding = 1});
+  const bool fast =
+      planConv2d(inBlocks, context, Conv2dChoice::ChannelBlocks)->implementation().find("avx512") !=
+      std::string::npos;
+  for (const Choice& choice : choicesOfAuto(fast ? Layout::ChannelBlocks : Layout::ChannelsLast)) {
+    INFO(describe(choice.shape), ": ", std::string(choice.why));
+    const auto plan = planConv2d(choice.shape, context, Conv2dChoice::Auto, choice.offered);
+    CAPTURE(plan->implementation());
+    const std::string kernel = set == cpu::InstructionSet::Avx512 ? choice.withAvx512
+                               : set == cpu::InstructionSet::Avx2 ? choice.withAvx2
+                                                                  : "";
+    CHECK(kernelOf(*plan) == kernel);
+    CHECK((plan->outputLayout() == Layout::SampleBlocks) == (kernel == "direct"));
+    if (set == cpu::InstructionSet::Baseline || !choice.layout) continue;
+    CHECK(plan->inputLayout() == *choice.layout);
+    CHECK(plan->outputLayout() == *choice.layout);
+  }
+}
+
+TEST_CASE("choices that cannot compute a shape are refused, and others keep to themselves") {
+  Context context;
+  const auto strided = square(8, 64, 28, {.kernel = 3, .stride = 2, .padding = 1});
+  for (const auto choice : {Conv2dChoice::Winograd, Conv2dChoice::PaddedChannels, Conv2dChoice::ImplicitGemm})
+    CHECK_THROWS_AS(planConv2d(strided, context, choice), InvalidArgument);
+  CHECK(kernelOf(*planConv2d(conv({8, 32, 14, 14}, 64), context, Conv2dChoice::ChannelsLast)) == "");
 }
 
 TEST_CASE("a GPU's own kernels are chosen for first layers whose images fit a block's memory") {
@@ -638,52 +694,6 @@ TEST_CASE(
     CHECK(test::maxDifference(mixed.gradX, c.gradX) < tolerance(c.dataTerms()));
     CHECK(test::maxDifference(mixed.gradWeight, c.gradWeight) < tolerance(c.weightTerms()));
   }
-}
-
-TEST_CASE("Winograd's algorithm is chosen if there are enough whole tiles") {
-  Context context;
-  const auto square = [](std::int64_t batch, std::int64_t channels, std::int64_t size) {
-    return conv({batch, channels, size, size}, channels, {.kernel = 3, .padding = 1});
-  };
-  if (!cpu::winogradConv2dSupports(square(1, 64, 28), context))
-    return test::skip("Winograd's algorithm needs AVX2");
-  const auto winograd = [&](const Conv2dShape& shape) {
-    return planConv2d(shape, context)->implementation().find("Winograd") != std::string::npos;
-  };
-  CHECK(winograd(square(8, 64, 28)));
-  CHECK(winograd(square(64, 512, 4)));
-  CHECK(winograd(square(8, 512, 4)));         // eight tiles
-  CHECK_FALSE(winograd(square(4, 512, 4)));   // four tiles
-  CHECK(winograd(square(8, 128, 7)));         // 32 tiles, three quarters full
-  CHECK_FALSE(winograd(square(64, 64, 5)));   // four tiles, mostly empty
-  CHECK_FALSE(winograd(square(64, 16, 28)));  // few channels
-  CHECK_FALSE(winograd(square(64, 40, 28)));  // a block half empty
-  auto strided = square(8, 64, 28);
-  strided.stride = {2, 2};
-  CHECK_FALSE(winograd(strided));
-  CHECK_THROWS_AS(planConv2d(strided, context, Conv2dChoice::Winograd), InvalidArgument);
-  CHECK_THROWS_AS(planConv2d(strided, context, Conv2dChoice::PaddedChannels), InvalidArgument);
-  CHECK_THROWS_AS(planConv2d(strided, context, Conv2dChoice::ImplicitGemm), InvalidArgument);
-
-  // Convolutions after one in blocks of channels stay in blocks, if oneDNN has fast kernels for blocks of
-  // sixteen: those for AVX2 have blocks of eight.
-  const auto implementation = planConv2d(strided, context, Conv2dChoice::ChannelBlocks)->implementation();
-  const Layout fast =
-      implementation.find("avx512") != std::string::npos ? Layout::ChannelBlocks : Layout::ChannelsLast;
-  const auto layout = [&](Layout offered) {
-    return planConv2d(strided, context, Conv2dChoice::Auto, offered)->inputLayout();
-  };
-  CHECK(layout(Layout::ChannelBlocks) == fast);
-  CHECK(layout(Layout::RowMajor) == Layout::ChannelsLast);
-
-  auto grouped = square(8, 64, 28);
-  grouped.groups = 4;  // of sixteen channels
-  CHECK(planConv2d(grouped, context)->inputLayout() == fast);
-  CHECK_FALSE(winograd(grouped));
-  grouped.groups = 64;
-  CHECK(planConv2d(grouped, context)->inputLayout() == fast);
-  grouped.groups = 8;
-  CHECK(planConv2d(grouped, context)->inputLayout() == Layout::ChannelsLast);
 }
 
 TEST_CASE("convolutions of invalid shapes are refused by name") {
