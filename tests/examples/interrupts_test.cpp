@@ -71,7 +71,7 @@ Outcome interruptUntil(const Sandbox& sandbox, const Moment& moment) {
     for (const auto& name : sandbox.directory.names())
       if (!begin.contains(name)) std::filesystem::remove_all(sandbox.directory / name);
     auto program = sandbox.start(moment.line);
-    REQUIRE(moment.begins(program));
+    const bool begun = moment.begins(program);
     std::this_thread::sleep_for(delay);
     program.signal(moment.signal);
     const auto outcome = program.wait();
@@ -80,6 +80,7 @@ Outcome interruptUntil(const Sandbox& sandbox, const Moment& moment) {
     CAPTURE(delay.count());
     CAPTURE(outcome.out);
     CAPTURE(outcome.err);
+    REQUIRE(begun);
     const bool model = sandbox.has("model");
     REQUIRE((model || !moment.keeps));
     if (model) REQUIRE_NOTHROW(Network::load(sandbox.directory / "model"));
