@@ -17,7 +17,7 @@
 namespace muster::cpu {
 namespace {
 
-/// Whether our own product is faster; the README has measurements.
+/// Whether our own product is faster; examples/docs/measurements.md has the times.
 bool isSmall(const DenseShape& s) {
   constexpr std::int64_t kMost = 1 << 19;  // products
   return instructionSet() == InstructionSet::Avx512 && s.batch >= 8 && s.outFeatures >= 8 &&
@@ -26,7 +26,7 @@ bool isSmall(const DenseShape& s) {
 }
 
 /// oneDNN's matrix product on the canonical layouts, except for the forward pass of small layers. The README
-/// has measurements of alternatives.
+/// has the alternatives.
 class GemmDense final : public DensePlan {
  public:
   GemmDense(const DenseShape& shape, Context& context)

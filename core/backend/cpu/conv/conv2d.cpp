@@ -46,8 +46,8 @@ bool usesAmx(const Context& context) {
   return context.mathMode() == MathMode::BFloat16 && hasAmx();
 }
 
-/// oneDNN's vectors hold channels, ours samples, so ours are faster for channel counts that waste lanes. The
-/// README has the measurements for the bounds.
+/// oneDNN's vectors hold channels, ours samples, so ours are faster for channel counts that waste lanes.
+/// examples/docs/measurements.md has the measurements for the bounds.
 /// @param batch  waste of the vectors of samples.
 bool directIsFaster(const Conv2dShape& shape, const Context& context, double batch) {
   if (usesAmx(context) && !isFirstLayer(shape)) return false;
@@ -76,7 +76,8 @@ bool prefersBlocks(const Conv2dShape& shape, const Context& context, Layout offe
 }
 
 /// Which passes are faster with Winograd's algorithm. This depends on the saved multiplications and on the
-/// number of tiles that share transformed weights. The README has the measurements for the bounds.
+/// number of tiles that share transformed weights. examples/docs/measurements.md has the
+/// measurements for the bounds.
 WinogradPasses winogradIsFaster(const Conv2dShape& shape) {
   const Shape out = shape.output();
   const auto tiles = [](std::int64_t height, std::int64_t width) {
