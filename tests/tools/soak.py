@@ -17,7 +17,7 @@ def kills(options):
 
 def storm(options):
     """Elastic processes join, are killed and are stopped."""
-    program = build("release", "+gloo", "elastic_node") / "tests/parallel/nodes/elastic_node"
+    program = build("release", "+gloo", "elastic_node") / "tests/parallel/nodes/node_processes/elastic_node"
     check([sys.executable, ROOT / "tests/parallel/nodes/node_processes/storms.py", program, "--storms", options.storms,
            "--seed", os.environ.get("MUSTER_TEST_SEED", "1")])
 

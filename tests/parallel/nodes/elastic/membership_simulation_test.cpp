@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "tests/parallel/nodes/membership/search.h"
+#include "tests/parallel/nodes/elastic/membership_search.h"
 
 using namespace muster;
 using namespace muster::test;

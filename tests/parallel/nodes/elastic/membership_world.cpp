@@ -1,4 +1,4 @@
-#include "tests/parallel/nodes/membership/world.h"
+#include "tests/parallel/nodes/elastic/membership_world.h"
 
 #include <algorithm>
 #include <sstream>

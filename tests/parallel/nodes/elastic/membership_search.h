@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "tests/parallel/nodes/membership/world.h"
+#include "tests/parallel/nodes/elastic/membership_world.h"
 
 namespace muster::test {
 
