@@ -7,8 +7,6 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
-#include "muster/core/io/output_path.h"
-#include "muster/core/listeners/detail/best_value_note.h"
 #include "muster/core/listeners/detail/stopping_record.h"
 
 namespace muster {
@@ -44,7 +42,8 @@ EarlyStopping::EarlyStopping(EarlyStoppingOptions options)
                  .mode = options_.mode,
                  .measure = options_.measure},
       name_(nameOf(valid(monitored_), options_)),
-      bestName_(name_ + ": ") {
+      bestName_(name_ + ": "),
+      file_(options_.bestFile, options_.notes, monitored_) {
   const auto& o = options_;
   require(o.everyEpochs >= 1, "early stopping: everyEpochs must be at least 1, got {}", o.everyEpochs);
   require(o.patience >= 0, "early stopping: patience cannot be negative, got {}", o.patience);
@@ -54,8 +53,6 @@ EarlyStopping::EarlyStopping(EarlyStoppingOptions options)
   require(o.patience > 0 || o.maxTime.count() > 0 || o.restoreBest || !o.bestFile.empty(),
           "early stopping: patience and maxTime are both 0, and neither restoreBest nor bestFile keeps the "
           "best state, so it would only stop at a NaN");
-  require(!o.notes.contains(std::string(detail::kBestValueNote)), "early stopping: the note {} is reserved",
-          detail::kBestValueNote);
 }
 
 std::string EarlyStopping::describe() const {
@@ -75,7 +72,6 @@ void EarlyStopping::onFitStart(const FitEvent& event) {
   stopped_ = StopReason::None;
   reason_.clear();
   start_ = now();
-  fileValue_.reset();
   kept_ = {};
   numbers_ = detail::StoppingRecord::emptyNumbers();
   Model& model = event.trainer.model();
@@ -84,12 +80,7 @@ void EarlyStopping::onFitStart(const FitEvent& event) {
   if (resumed) namingResumedFile(model, [&] { resume(model); });
   if (!kept_.whole()) eraseValues(model.listenerState(), bestName_);
   remember(model);
-  if (!options_.bestFile.empty() && onFirstNode()) {
-    require(dynamic_cast<Network*>(&model) != nullptr,
-            "early stopping: bestFile needs a model that is a Network");
-    checkOutputFile(options_.bestFile);
-    if (resumed) fileValue_ = detail::readBestValue(options_.bestFile, monitored_);
-  }
+  if (file_.wanted() && onFirstNode()) file_.begin(model, resumed);
   if (!resumed) return;
   // The training may have stopped at the checkpoint.
   const std::int64_t evaluated = model.epoch() / options_.everyEpochs * options_.everyEpochs;
@@ -122,7 +113,7 @@ void EarlyStopping::onEpochEnd(const EpochEvent& event) {
   if (!lastImprovement_ || monitored_.gain(now.value, lastImprovement_->value) > options_.minImprovement)
     lastImprovement_ = now;
   remember(model);
-  if (better && !options_.bestFile.empty() && onFirstNode()) writeBest(event.trainer);
+  if (better && file_.wanted() && onFirstNode()) writeBest(event.trainer);
   stopIfNoImprovement(event.trainer, finished);
   stopIfTooLate(event.trainer, finished);
 }
@@ -150,11 +141,9 @@ void EarlyStopping::onFitEnd(Trainer& trainer) {
       writeLine(options_.sink,
                 fmt::format("early stopping: the model has its best state again, the one after epoch {}",
                             best_->epoch));
-    if (!options_.bestFile.empty() && onFirstNode()) {
-      // After a resumption, if the file could not be written when the state was new.
-      if (lacksBest() && accepts(trainer))
-        writer.write(dynamic_cast<Network&>(model), {}, notesOfBest(), options_.bestFile);
-    }
+    // After a resumption, if the file could not be written when the state was new.
+    if (file_.wanted() && onFirstNode() && file_.lacks(best_->value) && accepts(trainer))
+      file_.write(writer, model, {}, best_->value);
   }
   writer.finish();
 }
@@ -204,28 +193,17 @@ void EarlyStopping::rememberTime() {
   detail::StoppingRecord::writeSeconds(std::chrono::duration<double>(now() - start_).count(), numbers_);
 }
 
-bool EarlyStopping::lacksBest() const {
-  return !fileValue_ || monitored_.gain(best_->value, *fileValue_) > 0;
-}
-
-ModelNotes EarlyStopping::notesOfBest() const {
-  ModelNotes notes = options_.notes;
-  notes[std::string(detail::kBestValueNote)] = detail::bestValueNote(monitored_, best_->value);
-  return notes;
-}
-
 bool EarlyStopping::accepts(Trainer& trainer) const {
   return !options_.acceptBest || options_.acceptBest(trainer);
 }
 
 void EarlyStopping::writeBest(Trainer& trainer) {
-  if (!lacksBest() || !accepts(trainer)) return;
+  if (!file_.lacks(best_->value) || !accepts(trainer)) return;
   Model& model = trainer.model();
   auto all = model.listenerState();
   eraseValues(model.listenerState(), bestName_);  // the file is the best state
-  writer_.write(dynamic_cast<Network&>(model), trainer.trainingState(), notesOfBest(), options_.bestFile);
+  file_.write(writer_, model, trainer.trainingState(), best_->value);
   model.listenerState() = std::move(all);
-  fileValue_ = best_->value;
 }
 
 void EarlyStopping::stopIfTooLate(Trainer& trainer, std::int64_t epoch) {

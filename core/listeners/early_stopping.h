@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "muster/core/io/model_file.h"
+#include "muster/core/listeners/detail/best_file.h"
 #include "muster/core/listeners/detail/best_state.h"
 #include "muster/core/listeners/line_sink.h"
 #include "muster/core/listeners/model_writer.h"
@@ -126,17 +127,14 @@ class EarlyStopping final : public NodeListener {
   /// Keeps numbers and best state with the model.
   void remember(Model& model);
   void rememberTime();
-  /// Whether the best file is missing or worse than the best state.
-  bool lacksBest() const;
   bool accepts(Trainer& trainer) const;
-  ModelNotes notesOfBest() const;
   void writeBest(Trainer& trainer);
 
   const EarlyStoppingOptions options_;
   const Monitored monitored_;
   const std::string name_, bestName_;  // in Model::listenerState: of numbers_; prefix of the best state
+  detail::BestFile file_;
   std::optional<Result> best_, lastImprovement_;
-  std::optional<double> fileValue_;  // of bestFile, as far as known
   StopReason stopped_ = StopReason::None;
   std::string reason_;
   Clock::time_point start_;

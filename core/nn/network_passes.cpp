@@ -4,6 +4,15 @@
 // Passes without training: by whole batches, and by hand.
 
 namespace muster {
+namespace {
+
+Batch batchOf(const Tensor& features) {
+  Batch batch;
+  batch.features.push_back({"features", features});
+  return batch;
+}
+
+}  // namespace
 
 double Network::score(const Batch& batch) {
   requireNotTrainedElsewhere("score");
@@ -27,10 +36,8 @@ std::vector<Tensor> Network::outputs(const Batch& batch) {
 }
 
 Tensor Network::output(const Tensor& features) {
-  Batch batch;
-  batch.features.push_back({"features", features});
   Tensor out;
-  output(batch, out);
+  output(batchOf(features), out);
   return out;
 }
 
