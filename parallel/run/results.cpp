@@ -8,7 +8,6 @@
 #include <span>
 
 #include "muster/core/base/plural.h"
-#include "muster/core/io/atomic_file.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/parallel/nodes/node_link.h"
 #include "muster/parallel/run/detail/session_parts.h"
@@ -117,11 +116,6 @@ std::string resultsText(const RunSession& session, const RunScores& scores, doub
   if (const auto link = session.prepared().nodes.link()) json.put("bytesSent", link->bytesSent());
   json.put("peakMemoryBytes", peakMemoryBytes());
   return json.text();
-}
-
-void writeResults(const std::filesystem::path& path, const RunSession& session, const RunScores& scores,
-                  double secondsInAll) {
-  writeFileAtomically(path, resultsText(session, scores, secondsInAll));
 }
 
 }  // namespace muster

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <filesystem>
 #include <string>
 
 #include "muster/parallel/run/run_session.h"
@@ -13,8 +12,5 @@ std::string costLine(const RunSession& session);
 /// The run and its results as JSON, which RunFile::parse reads as the run again.
 /// @param secondsInAll  of the whole program.
 std::string resultsText(const RunSession& session, const RunScores& scores, double secondsInAll);
-/// Writes this text. @throws FileError; then the file is unchanged.
-void writeResults(const std::filesystem::path& path, const RunSession& session, const RunScores& scores,
-                  double secondsInAll);
 
 }  // namespace muster

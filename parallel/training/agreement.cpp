@@ -15,7 +15,7 @@
 #include "muster/parallel/nodes/byte_hash.h"
 #include "muster/parallel/nodes/node_link.h"
 #include "muster/parallel/nodes/node_transport.h"
-#include "muster/parallel/strategies/named_strategy.h"
+#include "muster/parallel/training/resumption.h"
 
 namespace muster {
 namespace {
@@ -124,10 +124,7 @@ class Items {
 };
 
 std::string textOf(const AnyStrategy& strategy) {
-  std::string options;
-  for (const auto& [name, value, kind, description] : optionsOf(strategy))
-    options += fmt::format("{}{}={}", options.empty() ? "" : ", ", name, value);
-  const auto description = strategy.make()->describe();
+  const auto [description, options] = ruleText(strategy, true);
   return options.empty() ? description : fmt::format("{} ({})", description, options);
 }
 

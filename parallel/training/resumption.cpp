@@ -154,10 +154,10 @@ Tensor together(std::span<const Tensor> replicas, const Tensor& collected) {
 
 }  // namespace
 
-RuleText ruleText(AnyStrategy strategy) {
+RuleText ruleText(AnyStrategy strategy, bool all) {
   RuleText rule{.description = strategy.make()->describe(), .options = {}};
   for (const auto& [name, value, kind, description] : optionsOf(strategy)) {
-    if (name.starts_with("measure")) continue;  // changes what listeners are told, not the results
+    if (!all && name.starts_with("measure")) continue;  // changes only what listeners receive
     rule.options += fmt::format("{}{}={}", rule.options.empty() ? "" : ",", name, value);
   }
   return rule;
@@ -193,14 +193,10 @@ Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStra
                "training state: \"{}\" has numbers that workers cannot have trained", kExamples);
   resumed.examples.assign(examples.begin(), examples.end());
   resumed.replicas = true;
-  Ledger ledger = ledgerIn(state, examples.size());
+  Ledger ledger = savedLedger(state, examples.size());
   callIterator("report its size", [&] { requirePossibleLandings(ledger.landingsBefore, *position, data); });
-  if (ledger.landingsBefore > 0) {
-    readUnmerged(state, ledger);
-  } else if (strategy.make()->traits(workers).arrivals) {
-    return resumed;
-  }
-  resumed.ledger = std::move(ledger);
+  if (ledger.landingsBefore > 0 || !strategy.make()->traits(workers).arrivals)
+    resumed.ledger = std::move(ledger);
   return resumed;
 }
 

@@ -30,13 +30,13 @@ struct Resumption {
   bool any = false;
 };
 
-/// The text by which a checkpoint distinguishes rules.
+/// The text by which checkpoints and nodes distinguish rules.
 struct RuleText {
   std::string description;
-  std::string options;  ///< that change results, as in "every=3,momentum=0.9"; "" without `fields`
+  std::string options;  ///< as in "every=3,momentum=0.9"; "" without `fields`
 };
-/// The text of a strategy.
-RuleText ruleText(AnyStrategy strategy);
+/// The text of a strategy. @param all  false: without options that do not change results.
+RuleText ruleText(AnyStrategy strategy, bool all = false);
 
 /// Reads the training state of the user's model. A log line says what cannot be used.
 /// @throws SavedStateError for a state that holds impossible numbers.

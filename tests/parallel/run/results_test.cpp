@@ -29,10 +29,8 @@ RunFile mixturesIn(const test::TemporaryDirectory& directory) {
       (directory / "model.safetensors").string()));
 }
 
-json::value resultsOf(const RunSession& session, const RunScores& scores,
-                      const test::TemporaryDirectory& directory) {
-  writeResults(directory / "result.json", session, scores, 2.5);
-  return parseJson(test::readFile(directory / "result.json"));
+json::value resultsOf(const RunSession& session, const RunScores& scores) {
+  return parseJson(resultsText(session, scores, 2.5));
 }
 
 TEST_CASE("results count the examples, epochs and merges of a training, and have its scores") {
@@ -41,7 +39,7 @@ TEST_CASE("results count the examples, epochs and merges of a training, and have
   CHECK(costLine(session).empty());
   session.train();
   const auto scores = session.evaluate();
-  const auto results = resultsOf(session, scores, directory);
+  const auto results = resultsOf(session, scores);
   CHECK(results.at("program") == "muster");
   CHECK(results.at("configuration").at("training").at("workers") == 2);
   CHECK(results.at("trainingExamples") == 200);
@@ -90,7 +88,7 @@ TEST_CASE("results say of which epoch a restored model is") {
       .monitored = {.monitor = Monitor::Loss, .mode = "min"}, .patience = 2, .minImprovement = 1000};
   RunSession session(run);
   session.train();
-  const auto results = resultsOf(session, session.evaluate(), directory);
+  const auto results = resultsOf(session, session.evaluate());
   CHECK(results.at("firstEpoch") == 1);
   CHECK(results.at("epochsFinished") == 3);
   CHECK(results.at("scoreByEpoch").as_array().size() == 3);
@@ -141,7 +139,7 @@ TEST_CASE("the page of results lists the fields that results have") {
       run.listeners.progress = false;
       RunSession session(RunFile::parse(run.toJson()));
       session.train();
-      const auto results = resultsOf(session, session.evaluate(), directory);
+      const auto results = resultsOf(session, session.evaluate());
       for (const auto& [name, value] : results.as_object()) {
         written.insert(name);
         const bool list =
@@ -171,7 +169,7 @@ TEST_CASE("results of numbers to predict have the errors of these") {
       "listeners": {{"progress": false}}}})",
       write("rows.csv", 40, 0.37), write("test.csv", 10, 0.5), (directory / "m.safetensors").string())));
   session.train();
-  const auto results = resultsOf(session, session.evaluate(), directory);
+  const auto results = resultsOf(session, session.evaluate());
   // From the outputs: the mean of the absolute and, under a root, of the squared differences, in the unit of
   // the labels. The network predicts them divided by their deviation: that of 0, ..., N - 1 is
   // sqrt((N^2 - 1) / 12).

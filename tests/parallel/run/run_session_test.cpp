@@ -128,13 +128,13 @@ TEST_CASE("results have the scores of the examples to validate with, also where 
   session.train();
   const auto scores = session.evaluate();
   CHECK_FALSE(scores.test.has_value());
-  writeResults(directory / "result.json", session, scores, 1);
-  const auto results = parseJson(test::readFile(directory / "result.json"));
+  const std::string text = resultsText(session, scores, 1);
+  const auto results = parseJson(text);
   CHECK(results.at("validationAccuracy").as_double() == scores.validation->accuracy());
   CHECK(results.at("validationLoss").as_double() == scores.validation->loss());
   CHECK(results.at("validationF1").as_double() == scores.validation->f1());
   CHECK_FALSE(results.as_object().contains("testAccuracy"));
-  CHECK(RunFile::read(directory / "result.json").toJson() == session.run().toJson());
+  CHECK(RunFile::parse(text).toJson() == session.run().toJson());
 }
 
 TEST_CASE("the plan of a run says what its training would do, and trains nothing") {
