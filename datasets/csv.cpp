@@ -30,7 +30,7 @@ class NumberReader {
       : text_(text), options_(options), path_(path) {}
 
   CsvTable read() {
-    look();
+    readWords();
     CsvTable table;
     for (std::size_t c = 0; c < names_.size(); ++c)
       if (c != label_) table.columns.push_back(names_[c]);
@@ -45,7 +45,7 @@ class NumberReader {
 
  private:
   /// Reads the columns' names and the labels' words, and counts the rows.
-  void look() {
+  void readWords() {
     CsvRows rows(text_, options_.separator, path_);
     auto row = rows.next();
     detail::HeaderCheck header;

@@ -101,7 +101,7 @@ Listing listingOf(const std::filesystem::path& directory, const std::vector<std:
   return all;
 }
 
-/// Reads all pictures into one block. The first one's size tells what memory they need together.
+/// Reads all pictures into one block. The first one's size says what memory they need together.
 std::vector<std::uint8_t> pixelsOf(const std::filesystem::path& directory, const Listing& listing,
                                    const PictureOptions& options, Shape& shape) {
   const Tensor first = readPicture(directory / listing.files.front(), options);
@@ -145,7 +145,7 @@ ImageFolder readImageFolder(const std::filesystem::path& directory, const ImageF
   return detail::onFile("readImageFolder", directory, [&] { return readWhole(directory, options); });
 }
 
-std::vector<std::string> picturesIn(const std::filesystem::path& directory, bool tellLeftOut) {
+std::vector<std::string> picturesIn(const std::filesystem::path& directory, bool warnLeftOut) {
   std::vector<std::string> pictures;
   LeftOut leftOut;
   const std::function<void(const std::string&)> visit = [&](const std::string& within) {
@@ -160,7 +160,7 @@ std::vector<std::string> picturesIn(const std::filesystem::path& directory, bool
     }
   };
   visit({});
-  if (tellLeftOut) leftOut.say(directory, pictures.size(), "");
+  if (warnLeftOut) leftOut.say(directory, pictures.size(), "");
   return pictures;
 }
 

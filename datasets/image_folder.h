@@ -41,7 +41,7 @@ ImageFolder readImageFolder(const std::filesystem::path& directory, const ImageF
 
 /// The pictures of a directory and of all directories in it, as paths relative to it, sorted; hidden ones
 /// are ignored. @throws FileError if one cannot be read.
-/// @param tellLeftOut  whether one line of the log says how many other files are left out.
-std::vector<std::string> picturesIn(const std::filesystem::path& directory, bool tellLeftOut = false);
+/// @param warnLeftOut  whether one line of the log says how many other files are left out.
+std::vector<std::string> picturesIn(const std::filesystem::path& directory, bool warnLeftOut = false);
 
 }  // namespace muster

@@ -19,7 +19,7 @@ class ImageSetIterator : public DataSetIterator, protected NumberedBatches {
  public:
   static constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
 
-  /// @param batch        examples a batch, at least 1.
+  /// @param batch        examples per batch, at least 1.
   /// @param shuffleSeed  if given, each epoch is shuffled by (seed, epoch).
   /// @param limit        use only so many examples, each class in equal shares (`limited`).
   /// @throws InvalidArgument if `set` is null, or `batch` or `limit` is below 1.

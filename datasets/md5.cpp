@@ -13,7 +13,7 @@ namespace muster {
 std::string md5(std::span<const std::uint8_t> bytes) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
   std::size_t size = 0;
-  // "-fips" also works on systems that restrict OpenSSL to FIPS 140; the sum only tells files apart.
+  // "-fips" also works on systems that restrict OpenSSL to FIPS 140; the sum only distinguishes files.
   if (EVP_Q_digest(nullptr, "MD5", "-fips", bytes.data(), bytes.size(), digest.data(), &size) != 1) {
     throw Error("md5: OpenSSL on this system has no MD5 (its default provider is not loaded)");
   }

@@ -47,7 +47,7 @@ std::vector<std::filesystem::path> pathsOf(const std::filesystem::path& path,
     files = {path.filename().string()};
     return {path};
   }
-  files = picturesIn(path, /*tellLeftOut=*/true);
+  files = picturesIn(path, /*warnLeftOut=*/true);
   if (files.empty()) throw FileError(path, "has no pictures: no files .png, .jpg or .jpeg");
   std::vector<std::filesystem::path> paths;
   for (const auto& file : files) paths.push_back(path / file);

@@ -18,7 +18,7 @@ namespace muster {
 /// What a PictureModel says of pictures.
 struct PicturePredictions : Predictions {
   std::vector<std::string> files = {};  ///< [N] relative to the directory; of a single picture its name
-  /// Of a directory: a message for each picture that is broken and has no row.
+  /// A message for each picture of a directory that is broken and has no row.
   std::vector<std::string> unreadable = {};
 };
 

@@ -34,25 +34,10 @@ RowSplit splitTable(const Table& table, const TableOptions& options, std::int64_
 RowSplit splitTable(const Table& table, const TableOptions& options, std::span<const std::int64_t> rows,
                     std::int64_t count, std::uint64_t seed);
 
-/// Finds out from training rows how a table's columns become features:
-///
-/// - numbers, if at least nine in ten values are numbers, plain or of one unit (words count as missing); a
-///   column of many magnitudes, whose largest magnitude is over 100 times the median one, has its signed
-///   logarithm beside it, and one of more than 5 different values its rank among 65 quantiles, from 0 to 1;
-/// - dates, if at least nine in ten values are dates in one order (`daysIn`), and none of them in another,
-///   beside any whose year is first;
-///   where 3/4/2020 may be both the month is first, and of 3.4.2020 the day, with a warning. With the time of
-///   the year if they span over a year, the day of the week if they span over two weeks, and the time of the
-///   day if one is given;
-/// - else words: a feature for each of at most 256 words, the most frequent ones that occur in at least 3
-///   rows; the others share a feature;
-/// - a missing value counts as the column's median, or as no word; if training rows had gaps, a last
-///   feature is 1 there.
-///
-/// Left out are columns without a value or with only one, words that nearly all differ, and whole numbers
-/// that all differ and count from 0 or 1 in the whole table, or are one more (or less) from row to row, of 20
-/// rows or more, and no years from 1500 to 2200: they identify rows. `InputDescription::omitted`
-/// gives the reasons.
+/// Finds out from training rows which of a table's columns are numbers, dates or words, and how they become
+/// features: examples/docs/tables.md, "What becomes of a column". Columns that identify rows, or have only
+/// one value, are left out; `InputDescription::omitted` gives the reasons. A missing value counts as the
+/// column's median, or as no word; if training rows had gaps, a last feature is 1 there.
 /// @param rows  the training rows, all with labels.
 /// @throws FileError for a column that is missing, a label that is no number for a regression, or no class
 ///         (`readCsv`), decimal commas, or if no column is left.

@@ -62,7 +62,7 @@ std::shared_ptr<const CharacterText> readCharacterText(const std::filesystem::pa
 class CharacterIterator : public DataSetIterator {
  public:
   /// @param steps        characters a window, at least 1.
-  /// @param batch        windows a batch, at least 1.
+  /// @param batch        windows per batch, at least 1.
   /// @param shuffleSeed  if given, each epoch is shuffled by (seed, epoch).
   /// @throws InvalidArgument for numbers below 1; FileError naming the text if it is too short for one window
   ///         and the next character.

@@ -110,6 +110,6 @@ int main(int argc, char** argv) {
       "regression by hand. Two GPUs: --device cuda:0,cuda:1",
       {{"replicas", &replicas, "of the model, a thread each; replica r is on device r mod D of --device"},
        {"device", &device, "cpu, or GPUs, as in cuda:0,cuda:1"},
-       {"batch", &batch, "examples a batch, dealt out to the replicas"}},
+       {"batch", &batch, "examples per batch, dealt out to the replicas"}},
       [&] { run(replicas, batch, device); });
 }

@@ -31,7 +31,7 @@ it trains. To make such a file in Python:
   fine_tune --weights resnet18.safetensors --data cifar10
 
 Without --weights a small network learns generated digits from 0 to 4, and a new head on it learns 5 to 9.)";
-/// Examples a batch, as on each GPU that trained torchvision's weights: running variances depend on it.
+/// Examples per batch, as on each GPU that trained torchvision's weights: running variances depend on it.
 constexpr std::int64_t kBatch = 32;
 
 struct Options {

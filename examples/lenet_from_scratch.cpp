@@ -142,7 +142,7 @@ int main(int argc, char** argv) {
        {"device", &o.device, "cpu, or GPUs, as in cuda:0,cuda:1"},
        {"data", &o.data, "mnist, or generated: digits that the program draws"},
        {"examples", &o.examples, "at most so many, to train and to test with"},
-       {"batch", &o.batch, "examples a step, over all devices"},
+       {"batch", &o.batch, "examples per step, over all devices"},
        {"epochs", &o.epochs, "passes over the data"},
        {"seed", &o.seed, "of the first weights"},
        {"model", &o.model, "the trained parameters, in the safetensors format"}},

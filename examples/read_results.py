@@ -34,7 +34,7 @@ def model(path):
 
 
 def grid(path):
-    """A comparison's points, one a row, with their arm and seed; `on` is "validation" for tuning runs."""
+    """A comparison's points, one per row, with their arm and seed; `on` is "validation" for tuning runs."""
     import pandas
 
     runs = []

@@ -129,9 +129,9 @@ void run(std::int64_t epochs, std::int64_t examples, std::int64_t width) {
   }
   torch::save(model.shared<ResNet18>(), "torch-resnet.pt");  // as any libtorch module
   const auto images = static_cast<double>(examples * (epochs - 1));
-  fmt::print("{} workers: accuracy on other digits {:.4f}, {:.0f} images a second\n", kWorkers,
+  fmt::print("{} workers: accuracy on other digits {:.4f}, {:.0f} images/s\n", kWorkers,
              wrapper.evaluate(test).accuracy(), images / together);
-  fmt::print("libtorch alone, {} threads: {:.4f}, {:.0f} images a second; {:.2f} times as many by workers\n",
+  fmt::print("libtorch alone, {} threads: {:.4f}, {:.0f} images/s; {:.2f} times as many by workers\n",
              kWorkers, accuracyAlone(alone, test), images / apart, apart / together);
 }
 

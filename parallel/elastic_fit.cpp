@@ -91,7 +91,7 @@ void ParallelWrapper::Impl::ElasticFit::run() {
   leave.well = true;
 }
 
-/// Tells listeners of the end if no generation has, because the training ended between two.
+/// Calls the listeners for the end if no generation has, because the training ended between two.
 void ParallelWrapper::Impl::ElasticFit::callEnd() {
   if (std::exchange(parts_->ended, true)) return;
   forEachAtEnd(wrapper_.listeners_, [&](Listener& listener) {

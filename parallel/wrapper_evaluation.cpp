@@ -33,7 +33,7 @@ bool WrapperEvaluation::prepare(DataSetIterator& data, Batch& first) {
 AnyEvaluation WrapperEvaluation::evaluate(DataSetIterator& data, std::optional<Task> task, NodeLink* link) {
   Batch first;
   const bool read = prepare(data, first);
-  // One more batch a worker keeps all workers busy. The training's batches are not used: they may hold data
+  // One more batch per worker keeps all workers busy. The training's batches are not used: they may hold data
   // that was read ahead, or an iterator's own memory.
   const auto ahead = std::min<std::int64_t>(options_.prefetchBuffer, options_.workers);
   EvaluationRun evaluation(wrapper_.model(), task, session_.replicas().threads(), ahead, link,

@@ -81,7 +81,8 @@ std::string WrapperSession::plan() const {
       fmt::format("{}, {}", describe(placements_, options_.threadsPerWorker, need ? need->describe() : ""),
                   strategy_->describe());
   if (const auto merging = replicas_.merging(); !merging.empty()) text += ", " + merging;
-  text += fmt::format(": {} a round", plural(batchesInRound(options_, place.workers()), "batch", "batches"));
+  text +=
+      fmt::format(": {} per round", plural(batchesInRound(options_, place.workers()), "batch", "batches"));
   const auto* const remark = dynamic_cast<const PlanRemark*>(&model_);
   const Schedule& rate = model_.trainingOptions().updater.learningRate();
   for (const auto& more :

@@ -265,7 +265,7 @@ fuzzes 1 "fails                  70 inputs  cov: 103     FAILED: $root/build/fuz
 fuzzes 1 'ERROR: AddressSanitizer' --minutes=3 fails
 fuzzes 1 'run: --minutes wants a number, at least 1' --minutes 0
 fuzzes 1 'run: --inputs wants a number, at least 1' --inputs
-fuzzes 1 'run: fuzz: there is no option --bogus; ./run help tells what there is' --bogus
+fuzzes 1 'run: fuzz: there is no option --bogus; ./run help says what there is' --bogus
 fuzzes 1 'run: fuzz: there is no fuzzer nothing: use fails, finds' nothing
 "$root/run" fuzz --inputs 70 finds >"$sandbox/out" 2>&1 || { cat "$sandbox/out"; failures=$((failures + 1)); }
 if ! grep -qx limited "$root/build/fuzz/logs/finds" || ! grep -qF 'until it has tried 70 inputs' "$sandbox/out"; then
@@ -335,7 +335,7 @@ echo 'import sys; sys.exit(sys.argv[2:] != "--storms 3 --seed 1".split())' \
   >"$root/tests/parallel/nodes/node_processes/storms.py"
 soaks 0 'soak: passed: storm' 0 - storm --storms=3
 soaks 1 'run: soak: failed: storm' 0 - storm --storms 4
-soaks 1 'run: soak: there is no option or part kill; ./run help tells what there is' 0 - kill
+soaks 1 'run: soak: there is no option or part kill; ./run help says what there is' 0 - kill
 
 breaks() { # ninja's message, whether the advice is to build without CUDA, and the verb of ./run
   echo "$1" >"$sandbox/broken"

@@ -148,9 +148,9 @@ void compareWith(std::span<const RunRecord> baseline, std::span<const RunRecord>
     return run.end().score - other.end().score;
   });
   summary.logSpeedUp = paired(runs, baseline, [&](const RunRecord& run, const RunRecord& other) {
-    const auto *own = firstAt(run, target), *its = firstAt(other, target);
-    const bool measured = own && its && own->seconds > 0 && its->seconds > 0;
-    return measured ? std::log(its->seconds / own->seconds) : std::numeric_limits<double>::quiet_NaN();
+    const auto *own = firstAt(run, target), *others = firstAt(other, target);
+    const bool measured = own && others && own->seconds > 0 && others->seconds > 0;
+    return measured ? std::log(others->seconds / own->seconds) : std::numeric_limits<double>::quiet_NaN();
   });
 }
 

@@ -109,7 +109,7 @@ std::vector<std::string> linkAssumptions() {
       "added up: it is a ring all-reduce of all its bytes.",
       "Each of the W workers does what one worker of the arm did: as many batches of the same size, in as "
       "many rounds. So W workers train W times one worker's samples: seconds of arms whose own workers "
-      "differ are not for the same work, samples a second can be compared. Nothing is said of the accuracy "
+      "differ are not for the same work, samples per second can be compared. Nothing is said of the accuracy "
       "they would reach: that was measured with the arm's own workers only.",
       "\"Own, to\" the target: the arm with its own workers, up to the first test that had it; computing "
       "time in proportion to the samples.",

@@ -205,7 +205,7 @@ void ResultsFile::add(RunRecord run) {
   if (const auto* same = find(run.settings, run.seed))
     throw InvalidArgument(
         fmt::format("results: \"{}\" with seed {} has the settings of a finished run of \"{}\", and settings "
-                    "tell runs apart",
+                    "identify runs",
                     run.arm, run.seed, same->arm));
   std::string text = headerLine(grid_) + "\n";
   for (const auto& earlier : runs_) text += toJson(earlier) + "\n";

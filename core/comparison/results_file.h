@@ -11,7 +11,7 @@
 namespace muster {
 
 /// The finished runs of a comparison in a file that is never half-written, from which an interrupted
-/// comparison continues: a line of JSON with the grid, then one line for each run. Runs are told apart by
+/// comparison continues: a line of JSON with the grid, then one line for each run. Runs are identified by
 /// settings and seed. One thread at a time.
 ///
 ///     ResultsFile results("rules/results.jsonl");
@@ -23,7 +23,7 @@ namespace muster {
 class ResultsFile {
  public:
   /// Reads the file if it is there.
-  /// @param other  what errors tell the user to give instead, as in "another --out".
+  /// @param other  what the user can give instead, for errors, as in "another --out".
   /// @throws FileError naming the file if it is no such file, cannot be read, or contains a run twice (with
   ///         the line).
   explicit ResultsFile(std::filesystem::path path, std::string other = "another file");

@@ -44,7 +44,7 @@ struct DataLoaderOptions {
 class DataLoader : public DataSetIterator {
  public:
   /// @param dataset  must outlive the loader; its size is read once.
-  /// @param batch    examples a batch, at least 1.
+  /// @param batch    examples per batch, at least 1.
   /// @throws InvalidArgument for an invalid batch, data set size or number of readers.
   DataLoader(const Dataset& dataset, std::int64_t batch, DataLoaderOptions options = {});
 

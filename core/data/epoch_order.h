@@ -18,7 +18,7 @@ class EpochOrder {
   EpochOrder(std::int64_t count, std::optional<std::uint64_t> shuffleSeed);
 
   /// From here on an epoch ends with the last full batch: the examples at the end of its order are left out,
-  /// in a shuffled order other ones in each epoch. @param batch  examples a batch, at least 1; 1: none are
+  /// in a shuffled order other ones in each epoch. @param batch  examples per batch, at least 1; 1: none are
   /// left out.
   void keepFull(std::int64_t batch);
 

@@ -23,7 +23,7 @@ class InMemoryDataSetIterator : public DataSetIterator, protected NumberedBatche
   /// @param features     [N, ...], float32, uint8, or int64 indices; shared, not copied.
   /// @param labels       [N] int64 classes, or [N, F] float32; for sequences [N, T] or [N, T, F]; shared, not
   ///         copied.
-  /// @param batch        examples a batch, at least 1.
+  /// @param batch        examples per batch, at least 1.
   /// @param shuffleSeed  if given, each epoch is shuffled by (seed, epoch).
   /// @param placement    with Device, batches hold row numbers; the data set is copied to a GPU once, when a
   ///         network there first trains on it.

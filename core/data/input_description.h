@@ -48,16 +48,16 @@ struct NumberText {
 struct ColumnDescription {
   std::string name = {};
   ColumnKind kind = ColumnKind::Number;
-  /// Of a number or a date: stands for a missing value. The median of the training rows.
+  /// For a number or a date, the value in place of a missing one: the median of the training rows.
   double filling = 0;
   /// A last feature is 1 where the value is missing and else 0: values were missing in training rows.
   bool missing = false;
-  /// Of a number: training rows had words that are no numbers. They count as missing, as in new rows.
+  /// Number columns only. Training rows had words that are no numbers; they count as missing, as in new rows.
   bool wordsAreMissing = false;
   NumberText text = {};  ///< of a number
-  /// Of a number: a second feature is sign(x) log(1 + |x| / scale), for values of many magnitudes; 0: none.
+  /// The scale of a number's second feature, sign(x) log(1 + |x| / scale), for many magnitudes; 0: none.
   double logScale = 0;
-  /// Of a number: quantiles of the training rows, from the smallest value to the largest. A feature is the
+  /// Quantiles of a number in the training rows, from the smallest value to the largest. A feature is the
   /// value's place among them, from 0 to 1, linear between two of them; empty: none.
   std::vector<double> quantiles = {};
   std::vector<std::string> words = {};  ///< with a feature each, in order
@@ -115,7 +115,7 @@ struct InputDescription {
   std::vector<TargetColumn> targets = {};  ///< [output] of a regression
 
   bool empty() const { return *this == InputDescription{}; }
-  /// Of a table's row.
+  /// The number of features of a table's row.
   std::int64_t features() const;
   /// [feature] names.
   std::vector<std::string> featureNames() const;

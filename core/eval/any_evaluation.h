@@ -42,7 +42,7 @@ class AnyEvaluation {
   /// the model does not compute it, or another task than its own was asked for: Evaluation::loss, or NaN if
   /// it is no classification.
   double loss() const;
-  /// Of a classification or of labels. @throws InvalidArgument for a regression.
+  /// The accuracy of a classification or of labels. @throws InvalidArgument for a regression.
   double accuracy() const;
   /// Likewise: the macro mean of the classes' or labels' F1.
   double f1() const;

@@ -42,7 +42,7 @@ class BinaryEvaluation {
   /// Number of examples that have this label.
   std::int64_t positives(std::int64_t label) const { return std::ssize(labelAt(label).with); }
 
-  // Of one label.
+  // Figures of one label.
 
   /// Share of examples for which this label was predicted rightly.
   double accuracy(std::int64_t label) const { return labelAt(label).accuracy(); }

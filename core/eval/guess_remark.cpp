@@ -22,7 +22,7 @@ std::string sentence(std::int64_t examples, bool few, std::string_view than) {
   return fmt::format(
       "the {} {} predicted {} better than by {}: {}", plural(examples, "held-out example"),
       examples == 1 ? "is" : "are", few ? "hardly" : "no", than,
-      few ? "that may be chance" : "the inputs may not tell it, or the training was too short");
+      few ? "that may be chance" : "the inputs may not determine it, or the training was too short");
 }
 
 std::string remarkOn(const RegressionEvaluation& scores) {
@@ -35,7 +35,7 @@ std::string remarkOn(const RegressionEvaluation& scores) {
       targets.size() == 1 ? printableText(targets.front().name) : std::string("their numbers");
   if (std::isnan(r2))
     return fmt::format(
-        "{} no different numbers, so {} not tell how well {} predicted (R2 undefined)",
+        "{} no different numbers, so {} not show how well {} predicted (R2 undefined)",
         scores.examples() == 1 ? "one held-out example has"
                                : fmt::format("the {} held-out examples have", scores.examples()),
         scores.examples() == 1 ? "it does" : "they do", targets.size() == 1 ? target + " is" : "they are");

@@ -40,7 +40,7 @@ class RegressionEvaluation {
   void setTargets(std::vector<TargetColumn> targets);
   const std::vector<TargetColumn>& targets() const { return targets_; }  ///< [column], or empty
 
-  // Of one column; 0 without examples. In its own units, if `setTargets` was called; else as added.
+  // Figures of one column; 0 without examples. In its own units, if `setTargets` was called; else as added.
 
   /// Mean of (prediction - label)^2.
   double meanSquaredError(std::int64_t column) const;

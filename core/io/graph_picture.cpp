@@ -83,7 +83,7 @@ void runDot(const File& in, const File& out) {
   int status = 0;
   while (problem == 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  // posix_spawn may leave it to the child's status to tell that the program cannot be started, as under
+  // posix_spawn may leave it to the child's status to report that the program cannot be started, as under
   // qemu-user.
   constexpr int kNotStarted = 127;
   require(

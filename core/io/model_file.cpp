@@ -51,7 +51,7 @@ constexpr std::string_view kListener = "updater.listener.";
 /// Prefix of TrainingState.
 constexpr std::string_view kTraining = "updater.training.";
 
-/// Whether a tensor of this name may be in a file beside a network's own.
+/// Whether a tensor of this name may be in a file in addition to a network's own.
 bool isAddition(std::string_view name) {
   return name.starts_with(kStrategy) || name.starts_with(kListener) || name.starts_with(kTraining);
 }

@@ -17,8 +17,8 @@ struct Taps {
   std::vector<std::int32_t> weights = {};
 };
 
-/// One a pixel of the result. The triangle is as wide as a pixel of the result, at least as one of the
-/// source.
+/// A filter per pixel of the result. The triangle is as wide as a pixel of the result, at least as one of
+/// the source.
 std::vector<Taps> tapsOf(std::int64_t from, std::int64_t to) {
   const double scale = static_cast<double>(from) / static_cast<double>(to), width = std::max(scale, 1.0);
   std::vector<Taps> all(static_cast<std::size_t>(to));

@@ -20,7 +20,7 @@ using LayerNames = std::vector<std::pair<std::string, std::string>>;
 /// `running_mean` and `running_var` there; the tensors of LSTM and GRU are those of torch.nn.LSTM and GRU
 /// with one layer, and those of SelfAttention those of torch.nn.MultiheadAttention. Shapes and orders are the
 /// same: OIHW, [out, in], gates i, f, g, o and r, z, n. PyTorch adds two biases in a recurrent layer, here
-/// they are one where that is the same: it is written as `bias_ih_l0` beside a `bias_hh_l0` of zeros. F16 and
+/// they are one where that is the same: it is written as `bias_ih_l0` with a `bias_hh_l0` of zeros. F16 and
 /// BF16 are read as float32.
 struct WeightOptions {
   LayerNames layers = {};  ///< those that have other names there

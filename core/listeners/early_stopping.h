@@ -54,27 +54,14 @@ enum class StopReason {
 
 /// Ends a training that no longer improves, that takes too long, or whose monitored value is not a number.
 /// Evaluates the merged model every N epochs, with all workers, and calls `stopFit()`. Each `fit()` starts
-/// counting anew, unless it resumes a checkpoint of a training with this listener: then it
-/// continues from the values, times and best state that the checkpoint holds (Model::listenerState), ends
-/// with the same bits and files, and stops at once if the training had stopped there. Patience and `maxTime`
-/// may be others; with other values of `monitor`, `mode`, `everyEpochs` or `minImprovement` it counts anew.
-/// With several nodes all use the same value and give their model the best state; `measure` must return the
-/// same on all of them. Node 0 reads the clock, and writes lines and `bestFile`.
+/// counting anew, unless it resumes a checkpoint of a training with this listener. What that continues, the
+/// state that `restoreBest` gives back, and `bestFile`: examples/docs/checkpoints.md, "Stop in time".
 ///
-/// With `restoreBest`, it copies the model's state to CPU memory whenever the value is the best so far (by
-/// however little), and copies the best state back at the end of `fit()`, whether it was stopped, finished
-/// all epochs, or failed (a training that diverges, for example). Then parameters, statistics, updater,
-/// counters, score and the strategy's state are those after the best epoch, and another `fit()` continues
-/// from there. If no epoch was evaluated, the model is left as it is. Needs CPU memory for one model,
-/// allocated at the first copy and freed at the end; checkpoints hold this copy, too. Listeners before this
-/// one still see the last state in their `onFitEnd`.
-///
-/// Another thread writes `bestFile`, from a second copy; `onFitEnd` waits for it. A new training replaces the
-/// file at its first evaluation. A resumed one replaces it only by a better model: the file holds the
-/// monitored value, and may be of a later epoch than the checkpoint.
-///
-/// The validation iterator must not be the training's: a ParallelWrapper already reads the next epoch while
-/// listeners evaluate.
+/// `restoreBest` needs CPU memory for one model, allocated at the first copy and freed at the end; another
+/// thread writes `bestFile` from a second copy, for which `onFitEnd` waits. With several nodes all use the
+/// same value, and `measure` must return the same on all of them; node 0 reads the clock, and writes lines
+/// and `bestFile`. The validation iterator must not be the training's: a ParallelWrapper already reads the
+/// next epoch while listeners evaluate.
 ///
 /// Source: Prechelt 1998, "Early stopping - but when?". Its criterion UP counts successive deteriorations;
 /// patience counts epochs since the last improvement.

@@ -4,7 +4,7 @@
 
 namespace muster {
 
-/// Tells when a count that may jump has passed a multiple of `n`.
+/// Reports when a count that may jump has passed a multiple of `n`.
 class Every {
  public:
   /// @param n  0: never.

@@ -23,18 +23,12 @@ struct MergedModelAverageOptions {
 ///     a = d a + (1 - d) p,   d = min(decay, (1 + n) / (10 + n))      moving average
 ///     a = (n a + p) / (n + 1)                                        without decay
 ///
-/// n models have counted before p; the first one is copied. The smaller d at the beginning forgets the first
-/// models. The average is kept in float64 with the model (Model::listenerState): every file of the model
-/// holds it, and the next `fit()` with a listener of the same options continues it; with other options, or if
-/// the model was set back to an earlier iteration, it starts again. An iteration counts once.
-///
-///     auto average = std::make_shared<MergedModelAverage>();
-///     wrapper.fit(...);
-///     recomputeStatistics(average->model(), trainingData);  // if it has batch normalisation
-///
-/// It has the merged scope: a ParallelWrapper copies all merged state to the user's model, and the listener
-/// reads the parameters. Needs 8 bytes per parameter. Sources: Polyak and Juditsky 1992; Izmailov et al. 2018
-/// (SWA); the smaller d is that of TensorFlow's ExponentialMovingAverage.
+/// n models have counted before p; the first one is copied. The average is kept in float64 with the model
+/// (Model::listenerState), 8 bytes per parameter, and the next `fit()` with a listener of the same options
+/// continues it; with other options, or if the model was set back to an earlier iteration, it starts again.
+/// An iteration counts once. With batch normalisation call `recomputeStatistics(average->model(), data)`
+/// after the training. It has the merged scope: a ParallelWrapper copies all merged state to the user's
+/// model. Sources: Polyak and Juditsky 1992; Izmailov et al. 2018 (SWA).
 class MergedModelAverage final : public Listener {
  public:
   /// @throws InvalidArgument for a decay outside [0, 1), start < 0 or every < 1.

@@ -13,7 +13,7 @@ std::string remarkOnSchedule(const Model& model, std::int64_t epochs, std::int64
   const std::int64_t perEpoch = (batches + workers - 1) / workers;
   const std::int64_t end = model.iteration() + epochs * perEpoch;
   if (length == 0 || epochs <= 1 || batches == 0) return {};
-  const auto why = workers == 1 ? fmt::format("{} an epoch", plural(batches, "batch", "batches"))
+  const auto why = workers == 1 ? fmt::format("{} per epoch", plural(batches, "batch", "batches"))
                                 : fmt::format("an epoch's {} batches are {} of {} workers", batches,
                                               plural(perEpoch, "iteration"), workers);
   if (end < length)

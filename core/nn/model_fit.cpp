@@ -71,13 +71,13 @@ class Fit final : public Trainer {
         model_.setScore(position_.score);
       }
     if (epochs > 0) model_.fitBeforeTraining(users_);
-    // A program that calls fit() for each epoch is not told.
+    // A program that calls fit() for each epoch is not warned.
     if (epochs > 1 && start.batchesPerEpoch)
       for (const auto& remark : fitRemarks(model_, epochs, *start.batchesPerEpoch, 1))
         logWarning("fit: {}", remark);
     std::exception_ptr failure;  // the first failure
     try {
-      tell([&](Listener& l) { l.onFitStart(start); });
+      notify([&](Listener& l) { l.onFitStart(start); });
       for (std::int64_t e = 0; e < epochs && !stop_; ++e) runEpoch(model_.epoch());
     } catch (...) {
       failure = std::current_exception();
@@ -95,13 +95,13 @@ class Fit final : public Trainer {
 
  private:
   template <typename Call>
-  void tell(Call call) {
+  void notify(Call call) {
     for (const auto& listener : listeners_) call(*listener);
   }
 
   void runEpoch(std::int64_t epoch) {
     EpochEvent event{*this, epoch, model_.iteration(), 0, 0};
-    tell([&](Listener& l) { l.onEpochStart(event); });
+    notify([&](Listener& l) { l.onEpochStart(event); });
     data_.reset(epoch);
     BatchStamp stamp{.sequence = position_.nextBatch, .epoch = epoch, .iteration = model_.iteration()};
     stamp.firstExample = skipTrained(data_, position_);
@@ -137,7 +137,7 @@ class Fit final : public Trainer {
     event.score = position_.weight > 0 ? position_.scoreSum / position_.weight : 0;
     event.examples = stamp.firstExample;
     moveTo({.score = model_.score()});
-    tell([&](Listener& l) { l.onEpochEnd(event); });
+    notify([&](Listener& l) { l.onEpochEnd(event); });
   }
 
   bool nextBatch() {
@@ -184,7 +184,7 @@ class Fit final : public Trainer {
     trained.score = score.score;
     moveTo(std::move(trained));
     model_.setScore(score.score);
-    tellStep(step, score);
+    notifyStep(step, score);
   }
 
   /// Sets the training's position; the state that it was resumed from is no longer valid.
@@ -195,7 +195,7 @@ class Fit final : public Trainer {
     model_.setLoadedFrom({});
   }
 
-  void tellStep(const Step& step, const StepScore& score) {
+  void notifyStep(const Step& step, const StepScore& score) {
     const IterationEvent iteration{*this, 0, step.stamp, step.examples, score.score};
     const MergeEvent merge{.trainer = *this,
                            .epoch = step.stamp.epoch,
@@ -203,7 +203,7 @@ class Fit final : public Trainer {
                            .batchesInEpoch = step.stamp.sequence + 1,
                            .examples = step.examples,
                            .score = score.score};
-    tell([&](Listener& l) {
+    notify([&](Listener& l) {
       l.scope() == ListenerScope::Worker ? l.onIteration(iteration) : l.onMerge(merge);
     });
   }

@@ -12,7 +12,7 @@ namespace muster {
 namespace {
 
 /// @throws InvalidArgument unless the description's features and outputs are the network's. Of a graph with
-///         several inputs or outputs it cannot tell which one it describes.
+///         several inputs or outputs it is unknown which one it describes.
 void requireFits(const InputDescription& description, const detail::NetworkPlan& plan) {
   if (plan.inputs.size() == 1 && !description.columns.empty()) {
     const Shape& input = plan.inputs.front().shape;

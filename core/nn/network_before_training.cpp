@@ -22,7 +22,7 @@ bool needsTwoExamples(const detail::NetworkNode& node) {
   return input.elements() == input[0];
 }
 
-/// Whether the last batch of an epoch has one example, as far as the iterator tells.
+/// Whether the last batch of an epoch has one example, as far as the iterator knows.
 bool endsWithOne(const DataSetIterator& data) {
   const auto examples = data.examples(), batch = data.batchSize();
   return examples && batch && *examples > 0 && *batch > 0 && (*batch == 1 || *examples % *batch == 1);

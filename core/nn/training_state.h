@@ -77,7 +77,7 @@ decltype(auto) namingResumedFile(Model& model, Call call) {
 /// Which batches of the epoch in progress are trained, and how they scored. A value.
 struct EpochPosition {
   std::int64_t nextBatch = 0;  ///< the first that is not trained
-  /// Those after it that are, ascending. None, unless a stop has ended workers at different batches.
+  /// Later batches that are, ascending. None, unless a stop has ended workers at different batches.
   std::vector<std::int64_t> trainedLater = {};
   std::int64_t examples = 0;  ///< trained in the epoch
   double scoreSum = 0;        ///< over these batches, each score times its weight

@@ -18,7 +18,7 @@ struct DenseShape {
 class DensePlan {
  public:
   virtual ~DensePlan() = default;
-  /// Whether `backwardWeights` may run beside `backwardData`: neither writes memory that the other uses.
+  /// Whether `backwardWeights` and `backwardData` may run at once: neither writes memory that the other uses.
   virtual bool gradientsApart() const { return false; }
   virtual void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y) = 0;
   /// gradX = gradY weight; overwritten.

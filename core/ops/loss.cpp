@@ -68,7 +68,7 @@ void lossInto(const LossRule& rule, const Tensor& predictions, const Tensor& lab
 LossValue lossValue(std::span<const double> numbers, const Shape& predictions) {
   require(numbers.size() == kLossNumbers, "loss: a value has {} numbers, got {}", kLossNumbers,
           numbers.size());
-  if (numbers[2] >= 0)  // one logit tells class 0 from 1
+  if (numbers[2] >= 0)  // one logit distinguishes class 0 and 1
     throw InvalidArgument(
         fmt::format("loss: the label of {} is {}, expected 0 to {}",
                     detail::placeOfRow(static_cast<std::int64_t>(numbers[2]), predictions.dropLast()),

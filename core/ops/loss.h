@@ -28,7 +28,7 @@ struct LossRule {
 
   Loss kind;
   double delta;  ///< of Huber; finite and above 0
-  /// Of NegativeLogLikelihood over C classes, from 0 to below 1: a label's share y of a class counts as (1 -
+  /// For NegativeLogLikelihood over C classes; from 0 to below 1: a label's share y of a class counts as (1 -
   /// labelSmoothing) y + labelSmoothing / C. Source: Szegedy et al. 2016.
   double labelSmoothing;
 };

@@ -29,7 +29,7 @@ BadElement firstBad(const T* x) {
 }
 
 /// Examines n numbers. @return the largest magnitude, and the first element that is not finite, if any.
-std::pair<double, std::optional<BadElement>> look(const Tensor& values, std::int64_t begin, std::int64_t n) {
+std::pair<double, std::optional<BadElement>> scan(const Tensor& values, std::int64_t begin, std::int64_t n) {
   const bool wide = values.dtype() == DType::Float64;
   if (!wide && values.dtype() != DType::Float32) return {};
   const double largest = largestMagnitude(values, begin, begin + n);
@@ -60,7 +60,7 @@ void forEachPart(const StateBlock& block, Visit visit) {
 void requireFiniteGradient(const StateBlock& gradients) {
   forEachPart(gradients, [&](const Part& part) {
     if (part.frozen) return;
-    if (const auto bad = look(gradients.values, part.begin, part.elements).second)
+    if (const auto bad = scan(gradients.values, part.begin, part.elements).second)
       throw UpdateRefused(fmt::format("the gradient of {} is not finite: element {} is {}; {}", part.name,
                                       bad->at, bad->value, kAdvice));
   });
@@ -69,7 +69,7 @@ void requireFiniteGradient(const StateBlock& gradients) {
 double requireFiniteBlock(const StateBlock& block, std::string_view what) {
   double largest = 0;
   forEachPart(block, [&](const Part& part) {
-    const auto [magnitude, bad] = look(block.values, part.begin, part.elements);
+    const auto [magnitude, bad] = scan(block.values, part.begin, part.elements);
     if (bad)
       throw NonFiniteScore(fmt::format("{} of {} are not finite: element {} is {}; {}", what, part.name,
                                        bad->at, bad->value, kAdvice));
@@ -89,8 +89,8 @@ void refuseUpdate(const StateBlock& parameters, const StateBlock& gradients) {
   double largest = -1;
   forEachPart(gradients, [&](const Part& part) {
     if (part.frozen) return;
-    const double magnitude = std::max(look(gradients.values, part.begin, part.elements).first,
-                                      look(parameters.values, part.begin, part.elements).first);
+    const double magnitude = std::max(scan(gradients.values, part.begin, part.elements).first,
+                                      scan(parameters.values, part.begin, part.elements).first);
     if (magnitude > largest) name = part.name;
     largest = std::max(largest, magnitude);
   });

@@ -15,7 +15,7 @@ namespace {
 // More different labels than this are looked at twice.
 constexpr std::int64_t kManyFractions = 12, kManyClasses = 50;
 
-/// Of texts of one number the shortest.
+/// [number] its shortest text.
 std::map<double, std::string> byValue(const std::set<std::string, std::less<>>& words) {
   std::map<double, std::string> numbers;
   for (const auto& word : words) {

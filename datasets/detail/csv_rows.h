@@ -49,7 +49,7 @@ class HeaderCheck {
   HeaderCheck() = default;
   /// @throws FileError if `names` has numbers where names should be.
   HeaderCheck(const std::vector<std::string>& names, const std::filesystem::path& path);
-  /// Beside names that are numbers, a word that occurs again in its column is a value.
+  /// In a header that has numbers, too, a word that occurs again in its column is a value.
   /// @throws FileError if a word of the header occurs again in `row`.
   void add(const CsvRow& row) const;
 
@@ -59,7 +59,7 @@ class HeaderCheck {
     std::string name;
   };
 
-  std::vector<Word> words_ = {};  // beside numbers
+  std::vector<Word> words_ = {};  // in a header with numbers
   std::filesystem::path path_;
 };
 

@@ -30,7 +30,7 @@ struct EarlierTraining {
 struct DataContents {
   ExampleContents training = {};  ///< the examples of the training data, also those that are held out of them
   ExampleContents test = {};      ///< those of a test set of its own; no examples: there is none
-  /// Of the model that the training began with, and of those that it began with itself; the latest first.
+  /// The trainings of the model that this one began with, and of those before it; the latest first.
   std::vector<EarlierTraining> earlier = {};
 
   std::string toJson() const;

@@ -25,8 +25,8 @@ FieldUse fieldUseOf(const CommandLine& line) {
 
 /// @throws InvalidArgument that says what sets the field named by an option that there is not, unless the
 ///         message so far says it, or the command sets no fields.
-void tellInstead(const CommandLine& line, const Call& call, std::string_view option,
-                 std::string_view problem) {
+void requireInstead(const CommandLine& line, const Call& call, std::string_view option,
+                    std::string_view problem) {
   const auto use = fieldUseOf(line);
   if (!line.has("set")) return;
   const auto instead = insteadOf(option, use);
@@ -99,7 +99,7 @@ bool readOptions(CommandLine& line, const Call& call) try {
   for (const auto& word : call.options)
     if (const auto option = word.substr(0, word.find('='));
         text.starts_with(fmt::format("there is no option {};", option)))
-      tellInstead(line, call, option, text);
+      requireInstead(line, call, option, text);
   throw;
 }
 

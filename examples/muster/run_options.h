@@ -70,7 +70,7 @@ enum class FieldUse {
 /// there is no such option, or the command does not use its fields.
 std::string setsOf(std::string_view option, FieldUse use);
 /// What to use instead of an option that a command does not have: another one, as "--lr" for
-/// "--learning-rate", or what `setsOf` tells; "" if its name tells no field that the command uses.
+/// "--learning-rate", or what `setsOf` returns; "" if its name gives no field that the command uses.
 std::string insteadOf(std::string_view option, FieldUse use);
 
 }  // namespace program

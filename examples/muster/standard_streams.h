@@ -16,7 +16,7 @@ namespace program {
 void guardStandardStreams();
 
 /// From now on only `printResult` and `writeResult` write to standard output; all that is printed to `stdout`
-/// goes to standard error. For a command whose result goes to standard output, beside lines for people.
+/// goes to standard error. For a command that prints lines for people, too.
 void keepStandardOutputForResult();
 
 /// Prints the result of a command.

@@ -84,7 +84,7 @@ void introduce(const RunSession& session) {
     fmt::print("nothing is left to train, as training.epochs is {}: testing what the file holds\n",
                run.training.epochs);
   else
-    fmt::print("plan: {}; {} a batch, {}\n", session.wrapper().plan(), plural(run.data.batch, "example"),
+    fmt::print("plan: {}; {} per batch, {}\n", session.wrapper().plan(), plural(run.data.batch, "example"),
                plural(epochs, "epoch"));
   const auto period = detail::periodRemark(run, data.train->batchesPerEpoch().value_or(0), nodeCount);
   for (const auto& remark :

@@ -27,39 +27,22 @@ struct ReplicaShapes {
   Shape input, output;
 };
 
-/// Runs one model on several devices at once, forward and backward, for training loops of your own: without a
-/// loss, an updater or an iterator. The input is split along a dimension, replica r computes part r on its
-/// own thread, and the outputs are joined, as if the model alone had computed all of it.
+/// Runs one model on several devices at once, forward and backward, for training loops of your own: replica r
+/// computes part r of the input on its own thread, and the outputs are joined, as if the model alone had
+/// computed all of it. Loops, statistics and random numbers: examples/docs/loops.md.
 ///
-///     DataParallel parallel(model, {Device::cpu(), Device::cpu()});
-///     parallel.zeroGradients();
-///     const Tensor output = parallel.forward(input);        // [N, ...]
-///     const Tensor gradOutput = ...;                        // d loss / d output, [N, ...]
-///     const Tensor gradInput = parallel.backward(gradOutput);
-///     parallel.updateParameters(0.1);
+/// The user's model holds the result: the parameters, and the sum of all replicas' gradients over the whole
+/// input, which each `backward` adds to until `zeroGradients`. If you change the parameters otherwise than by
+/// `updateParameters` (an updater, a file), call `syncParameters`.
 ///
-/// **The user's model holds the result**: the parameters, and the sum of all replicas' gradients. It is not a
-/// replica itself. After `updateParameters` the replicas copy its parameters in the next `forward`. If you
-/// change the parameters otherwise (`model.update(...)` with an updater, a file), call `syncParameters`.
+/// A dimension of size n is split over k replicas in order: each gets n / k, the first n mod k one more; of
+/// fewer than k, only n replicas run. Tensors have any element type that the model accepts; they are
+/// row-major and on the CPU, whatever the replicas' devices. The same calls give the same bits on one CPU
+/// model.
 ///
-/// **Gradients add up** until `zeroGradients`: each `backward` adds the replicas' gradients, in their order,
-/// to the model's gradient block. They are sums over the whole input: if the loss is a mean over N examples,
-/// `gradOutput` includes the factor 1/N.
-///
-/// A dimension of size n is split over k replicas in order: each gets n / k, the first n mod k one more (10
-/// examples over three: 4, 3, 3; PyTorch: 4, 4, 2). If n < k, only n replicas run. Tensors have any element
-/// type that the model accepts; they are row-major and on the CPU, whatever the replicas' devices.
-///
-/// Random numbers (dropout) depend on the number of the training pass and on an example's position in the
-/// whole input, not on the number of replicas. Statistics (running means) are those of replica 0, as in
-/// PyTorch. BatchNorm normalises over the examples of its part only, unless it is `synchronised`: then the
-/// replicas wait for each other in it, and compute what the model alone would.
-///
-/// The same calls give the same bits on one CPU model, however the threads are scheduled. Used by one
-/// thread at a time. The model must outlive this object, and must not be used during a call. A child of
-/// fork() cannot use its parent's object.
-///
-/// Source: Torch's cunn DataParallelTable; PyTorch's DataParallel.
+/// Used by one thread at a time. The model must outlive this object, and must not be used during a call. A
+/// child of fork() cannot use its parent's object. Source: Torch's cunn DataParallelTable; PyTorch's
+/// DataParallel.
 class DataParallel {
  public:
   /// Starts a thread for each entry of `devices`; a device named several times is shared by as many replicas.

@@ -12,7 +12,7 @@ namespace muster {
 class Exchange;
 
 /// Copies of what a merge overwrites, in the same memory or on the same device: the merged copies, and the
-/// strategy's saved blocks beside them except those in flight; on several devices those of the first. A merge
+/// strategy's other saved blocks except those in flight; on several devices those of the first. A merge
 /// that has failed is undone by them.
 class MergeBackup {
  public:

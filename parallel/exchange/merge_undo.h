@@ -30,7 +30,7 @@ class MergeUndo {
   /// Whether the last merge is known to have written numbers that are not finite. Call it after
   /// Exchange::wait.
   virtual bool failed() const { return false; }
-  /// After a merge that has failed: restores the merged copies, and the strategy's blocks beside them, to
+  /// After a merge that has failed: restores the merged copies, and the strategy's other blocks, to
   /// what was kept before it. Call it while no participant works. @return false if that is not possible.
   virtual bool rollBack() = 0;
 

@@ -8,7 +8,7 @@
 namespace muster {
 
 /// The block of Place::Replica that a strategy with arrivals, or one that resets the updater's state, gets
-/// beside its own blocks: the numbers of OwnUpdates.
+/// in addition to its own blocks: the numbers of OwnUpdates.
 inline constexpr std::string_view kOwnUpdates = "updates of each worker";
 
 /// What a worker remembers of its updates, by which Adam corrects its moments: workers may differ in it.
@@ -18,7 +18,7 @@ struct OwnUpdates {
 
   static constexpr std::int64_t kNumbers = 2;
 
-  /// Those of a worker; null if the strategy has no such block.
+  /// The numbers of a worker; null if the strategy has no such block.
   static OwnUpdates* find(const Exchange& exchange, std::size_t worker) {
     for (const StrategyState& block : exchange.strategyBlocks())
       if (block.declared.name == kOwnUpdates)

@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-// Kinds of slots in the scratch memory, one a worker each: copies of replicas, results, and inputs of
+// Kinds of slots in the scratch memory, one per worker: copies of replicas, results, and inputs of
 // weightedMoments, which overwrites them.
 constexpr std::size_t kKinds = 3;
 

@@ -137,7 +137,7 @@ std::unique_ptr<DeviceCopies> makeOne(TransportKind kind, const std::vector<Cont
   return std::make_unique<HostCopies>(contexts, stagingBytes);
 }
 
-/// What device `from` sends to device `to`: bytes that tell both apart, so that memory that was not written,
+/// What device `from` sends to device `to`: bytes that identify both, so that memory that was not written,
 /// or written by another transfer, is found.
 Tensor pattern(int from, int to) {
   constexpr std::int64_t kBytes = std::int64_t{1} << 20;

@@ -10,9 +10,9 @@
 
 namespace muster {
 
-/// What a local participant sends to the corresponding participants of the other nodes beside its means:
-/// numbers that are added up, parts of replicas, messages. All of them make the same calls. Used by one
-/// thread.
+/// What a local participant sends to the corresponding participants of the other nodes in addition to its
+/// means: numbers that are added up, parts of replicas, messages. All of them make the same calls. Used by
+/// one thread.
 class NodeChannel {
  public:
   /// @param channel  of NodeReduction, which is used between calls only.

@@ -124,7 +124,7 @@ void NodeConnection::beat() {
   if (health_.beats(now))
     for (int n = 0; n < health_.nodes(); ++n)
       if (n != health_.node() && !health_.ended(n)) notify(n, NodeNotice::Alive);
-  health_.look(
+  health_.checkSilence(
       now, [this](int n) { return open_.waitsFor(n); },
       [this](const NodeHealth::Failure& failure) { fail(failure); });
 }
@@ -150,11 +150,11 @@ void NodeConnection::failByException() noexcept {
 
 void NodeConnection::end() {
   if (failed_) announceFailure();
-  transport_->tell({});  // the caller's function is not called any more
+  transport_->onNews({});  // the caller's function is not called any more
   transport_.reset();
 }
 
-/// For a short time at most: a node that cannot be told detects the silence.
+/// For a short time at most: a node that cannot be reached detects the silence.
 void NodeConnection::announceFailure() {
   fail(health_.node(), "another thread of this node has failed");  // unless there is a cause already
   for (Mailbox& box : mailboxes_) box.last = false;
@@ -167,7 +167,7 @@ void NodeConnection::announceFailure() {
         if (n != health_.node() && n != culprit_) all = sentLast(n, kind, culprit_) && all;
       try {
         poll();
-      } catch (const NodeLost& loss) {  // it cannot be told any more
+      } catch (const NodeLost& loss) {  // it cannot be reached any more
         if (!health_.failed(loss.node())) health_.lose(loss.node());
         mailbox(loss.node()).last = true;
         mailbox(loss.node()).sending = false;

@@ -26,7 +26,7 @@ class NodeConnection {
 
   // Thread-safe:
 
-  /// Of other threads than the link's only nodes and names; all of it once `end` has returned.
+  /// Other threads than the link's may read nodes and names only; all of it once `end` has returned.
   const NodeHealth& health() const { return health_; }
   /// See NodeLink.
   const std::string& transport() const { return transportName_; }
@@ -53,8 +53,8 @@ class NodeConnection {
   /// Waits for nodes that are still working, as long as they send heartbeats; or until a failure.
   void announceEnd();
   /// See NodeTransport.
-  bool tell(std::function<void()> news) { return transport_->tell(std::move(news)); }
-  /// After a failure tells the other nodes of it. Destroys the transport.
+  bool onNews(std::function<void()> news) { return transport_->onNews(std::move(news)); }
+  /// After a failure reports it to the other nodes. Destroys the transport.
   void end();
   /// Destroys the transport. Call it if `greet` has thrown.
   void abandon() noexcept {

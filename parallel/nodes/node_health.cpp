@@ -70,8 +70,8 @@ bool NodeHealth::beats(Time now) {
   return due;
 }
 
-void NodeHealth::look(Time now, const std::function<bool(int)>& waitsFor,
-                      const std::function<void(const Failure&)>& found) const {
+void NodeHealth::checkSilence(Time now, const std::function<bool(int)>& waitsFor,
+                              const std::function<void(const Failure&)>& found) const {
   for (int n = 0; n < nodes(); ++n) {
     if (n == node_) continue;
     const Other& other = of(n);

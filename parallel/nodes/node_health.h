@@ -15,7 +15,7 @@ namespace muster {
 /// As in "node 1 (hosta)".
 std::string nodeName(int node, const std::string& host);
 
-/// A message between links beside the messages of calls.
+/// A message between links that belongs to no call.
 struct NodeNotice {
   enum Kind : std::int32_t {
     Hello,   ///< the node has started
@@ -71,14 +71,14 @@ class NodeHealth {
   NodeNotice notice(NodeNotice::Kind kind, int culprit = 0) const;
   /// Any message of the node has arrived.
   void hear(int node, Time now) { of(node).heard = now; }
-  /// The node has sent this notice. @return the failure that it tells of, if any.
+  /// The node has sent this notice. @return the failure that it reports, if any.
   std::optional<Failure> take(int node, const NodeNotice& notice);
   /// Whether heartbeats are due; then the next ones are due later. Call it often.
   bool beats(Time now);
   /// Calls `found` for each node that has been silent for too long, or has ended although this node waits for
   /// it. @param waitsFor  whether this node waits for a message of that node.
-  void look(Time now, const std::function<bool(int)>& waitsFor,
-            const std::function<void(const Failure&)>& found) const;
+  void checkSilence(Time now, const std::function<bool(int)>& waitsFor,
+                    const std::function<void(const Failure&)>& found) const;
 
  private:
   struct Other {

@@ -109,10 +109,10 @@ void NodeLink::requireWhole() const {
 }
 
 void NodeLink::throwFailure() const {
-  const std::string why = connection_->problem();  // known while the other nodes are still being told
+  const std::string why = connection_->problem();  // known before the other nodes know it
   throw NodeFailure(!why.empty() ? why
                     : stopped_   ? "this node has ended its part in the training"
-                                 : "this node has failed before, and the others have been told");
+                                 : "this node has failed before, and has reported it to the others");
 }
 
 void NodeLink::run(const MakeTransport& make, std::chrono::milliseconds silence,
@@ -143,7 +143,7 @@ void NodeLink::run(const MakeTransport& make, std::chrono::milliseconds silence,
 void NodeLink::serve() {
   // Less than an eighth of the silence, so that a few heartbeats may be late.
   const auto rest = std::min<std::chrono::milliseconds>(connection_->health().silence() / 16, 20ms);
-  const bool told = connection_->tell([this] {
+  const bool notified = connection_->onNews([this] {
     const Lock lock(mutex_);
     news_ = true;
     posted_.notify_one();
@@ -155,7 +155,7 @@ void NodeLink::serve() {
     Lock lock(mutex_);
     const bool nothingOpen = !connection_->callsOpen() && calls_.empty();
     if (nothingOpen && ending_) break;
-    if (nothingOpen || (told && idle > 0)) {
+    if (nothingOpen || (notified && idle > 0)) {
       if (calls_.empty() && !news_) posted_.wait_for(lock.native(), rest);
       news_ = false;
       idle = 0;

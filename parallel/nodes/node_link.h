@@ -81,7 +81,7 @@ class NodeLink {
   /// Ends the connection: waits until all nodes call it or one has failed. The destructor calls it if the
   /// program has not. @return false after a failure.
   bool end();
-  /// Tells the other nodes that this one has failed; all calls fail from now on. Does not wait.
+  /// Reports to the other nodes that this one has failed; all calls fail from now on. Does not wait.
   void fail() noexcept;
   /// After a failure of this or another node: waits until the bytes of no call are read or written any more.
   void waitIfFailed() const;

@@ -72,7 +72,7 @@ class NodeTransport {
   /// From now on the transport calls `news`, on any thread, when `poll` has something to report. Empty:
   /// never.
   /// @return false if the transport cannot do so: then call `poll` again and again.
-  virtual bool tell([[maybe_unused]] std::function<void()> news) { return false; }
+  virtual bool onNews([[maybe_unused]] std::function<void()> news) { return false; }
   /// Call it before destruction after a failure: messages may be open, and the transport waits for no node.
   virtual void abandon() noexcept {}
 };

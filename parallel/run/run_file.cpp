@@ -107,7 +107,7 @@ void visitStrategy(JsonWriter& writer, RunTraining& training) {
 
 namespace {
 
-/// A run that a file or a model has; errors do not tell which of the two causes, text or override, is to
+/// A run that a file or a model has; errors do not say which of the two causes, text or override, is to
 /// blame.
 RunFile readRun(std::string_view text, std::span<const std::string> overrides) {
   require(text.find_first_not_of(" \t\r\n") != text.npos, "it is empty; a run file has data and a network");

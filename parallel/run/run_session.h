@@ -22,7 +22,7 @@ namespace detail {
 struct SessionParts;
 }
 
-/// What a session shows beside what its run file asks for.
+/// What a session shows in addition to what its run file asks for.
 struct SessionOptions {
   bool progress = true;      ///< lines or a bar, and the tests between epochs
   bool terminal = false;     ///< a row for each worker and the curve of the score in the terminal
@@ -34,7 +34,7 @@ struct SessionOptions {
 struct RunScores {
   std::optional<AnyEvaluation> validation, test;
 
-  /// Those of the examples to test with, or else of those to validate with. @throws InvalidArgument if there
+  /// The figures of the test examples, or else of the validation examples. @throws InvalidArgument if there
   /// are neither.
   const AnyEvaluation& judged() const {
     require(test || validation,

@@ -8,7 +8,7 @@
 
 namespace muster {
 
-/// Those of Model::blocks.
+/// Pointers to the blocks of Model::blocks.
 std::vector<StateBlock*> blocksOf(Model& model);
 
 /// Checks that a replica has the blocks and segments of another model, in memory of its own. A `replicate()`

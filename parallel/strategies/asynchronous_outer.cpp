@@ -207,7 +207,7 @@ class AsynchronousOuterStrategy final : public Strategy {
   template <typename Resumes>
   void take(MergeOps& ops, Resumes resumes) const {
     const SharedBlock& parameters = ops.block(BlockKind::Parameters);
-    const auto momentum = step_.look(ops), taken = ops.own(kTaken);
+    const auto momentum = step_.lookAhead(ops), taken = ops.own(kTaken);
     ops.eachShare(parameters.mergedCopy().elements(), [&](const Share& share) {
       const auto [begin, end] = share.slice;
       for (const std::size_t w : share.workers) {

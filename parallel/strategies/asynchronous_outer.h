@@ -34,23 +34,12 @@ struct EnumNames<ArrivalClock> {
 ///     each arrival:  d = (rate / N) (x - s);  W = W + d;  A = A + d
 ///     at the N-th:   W = W + momentum D;      D = momentum D + A;  A = 0
 ///
-/// The user's model is W. Momentum only at every N-th arrival is Delayed Nesterov (Liu et al. 2024); with N =
-/// 1 each arrival is a Nesterov step, which then needs about a tenth of the rate. Arrivals that are merged
-/// together count one each, and their d is formed from their mean x, weighted by the loss normaliser. An
-/// arrival whose examples were all masked does not count.
-///
-/// The epoch ends when a worker has no batch left before its next arrival: all workers arrive together and
-/// complete an outer step, as they do at a stop. An iteration is one batch for each worker; Adam counts each
-/// worker's own updates. The statistics (BatchNorm) of n arrivals get the weight n / workers in a mixture
-/// with the global ones. Layers that need all workers' batches in each step (BatchNorm with `synchronised`)
-/// are an error in the first step.
-///
-/// Time is virtual, given by `speeds`: the same bits in every run. A worker that arrives waits until the
-/// arrivals before its own have landed; with merged listeners, or on several devices, all workers wait for
-/// each other at each landing. On the wall clock a worker waits only with merged listeners or on several
-/// devices, until the others have finished the step in progress; checkpoints are of ends of epochs and stops.
-/// Listeners get "arrivals", how many were merged together; "staleness", how often W had changed since one of
-/// them took it (the largest); and "period", the iterations of a worker that continues now.
+/// The user's model is W. Arrivals that are merged together count one each, with the mean of their x,
+/// weighted by the loss normaliser; one whose examples were all masked does not count. By `speeds` every run
+/// has the same bits; on the wall clock runs differ. Layers that need all workers' batches in each step
+/// (BatchNorm with `synchronised`) are an error in the first step. Listeners get "arrivals", "staleness" and
+/// "period". Ends of epochs, waiting and checkpoints: examples/docs/rules.md, "Asynchronous outer steps".
+/// Source: Liu et al. 2024 (Delayed Nesterov).
 struct AsynchronousOuter {
   /// A worker's iterations between its arrivals, chosen when it continues. Not AdaComm: on the virtual clock
   /// batches are dealt before there are scores.

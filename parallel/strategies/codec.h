@@ -46,7 +46,7 @@ struct PowerSgdCodec {
 
 /// How a worker encodes the parameters that it sends to a merge. It sends the difference between its replica
 /// and a base that all workers know, the merged copy or the look-ahead point. What the codec leaves out is
-/// kept in a residual beside the replica and added to the next difference (error feedback), except the part
+/// kept in a residual of the replica and added to the next difference (error feedback), except the part
 /// that the rule leaves in the replica. Averaged updater states, statistics, and what the merge gives back to
 /// the workers are not encoded.
 ///

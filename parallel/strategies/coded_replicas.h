@@ -13,7 +13,7 @@ namespace muster {
 
 namespace detail {
 
-/// The memory of CodedReplicas beside the blocks that it declares, in blocks of the parameters' size.
+/// The memory of CodedReplicas in addition to the blocks that it declares, in blocks of the parameters' size.
 struct CodedMemory {
   bool any = false;              ///< the rule has a codec, and each sender sends once
   std::int64_t ofSender = 0;     ///< for each sender of this process

@@ -10,24 +10,16 @@
 namespace muster {
 
 /// Elastic averaging: a centre c, which is the user's model, follows the mean m of the replicas x_w. Replicas
-/// stay different, but each merge pulls them towards the centre.
+/// stay different, but each merge pulls them towards the centre (examples/docs/rules.md).
 ///
 ///     c = c + centreRate (m - c);   x_w = x_w - elasticity (x_w - c)
 ///
 /// Both formulas use the values before the merge; with `centreFirst` the second one uses the new c. m is
 /// weighted by what each worker has trained since the last merge; every replica is pulled, also one that has
-/// not trained. With equal weights, centreRate = workers * elasticity and without `centreFirst`, a merge does
-/// not change the sum of all replicas and the centre.
-///
-/// EASGD is the default. EAMSGD is EASGD with `Nesterovs` as updater: its replica holds the look-ahead point,
-/// at which the gradient is computed, and a merge pulls that point (the paper pulls the point before it).
-/// With elasticity 0 the workers train by themselves.
-///
-/// Listeners get "distance to the centre" (MergeEvent::values) with `measureDistance`: before the merge,
-/// sqrt(sum_w |x_w - c|^2 / workers) / |c|.
-///
-/// Sources: Zhang, Choromanska & LeCun 2015, "Deep learning with elastic averaging SGD"; SMA as in KungFu
-/// (Mai et al. 2020) after Koliousis et al. 2019 (Crossbow), without the centre's momentum.
+/// not trained. EASGD is the default; EAMSGD is EASGD with `Nesterovs` as updater. With `measureDistance`
+/// listeners get "distance to the centre" (MergeEvent::values) before the merge, sqrt(sum_w |x_w - c|^2 /
+/// workers) / |c|. Sources: Zhang, Choromanska & LeCun 2015, "Deep learning with elastic averaging SGD"; SMA
+/// as in KungFu (Mai et al. 2020) after Koliousis et al. 2019 (Crossbow), without the centre's momentum.
 struct ElasticAveraging {
   Period frequency = 10;    ///< iterations of each worker between merges
   double centreRate = 0.9;  ///< in [0, 1]

@@ -32,31 +32,16 @@ struct EnumNames<GossipGraph> {
 };
 
 /// Decentralised training: at the end of each round each worker mixes its replica with those of a few others.
+/// Formulas with a codec, and when the user's model is formed: examples/docs/rules.md, "Gossip".
 ///
 ///     x_i = sum_j p_ij n_j x_j / sum_j p_ij n_j
 ///
-/// p is the graph's doubly stochastic matrix: 1 / (size of the neighbourhood) for the worker itself and those
-/// it is mixed with, else 0. n_j is worker j's loss normaliser since the last round: push-sum with new
-/// weights in every round. While all n_j are equal, mixing does not change the mean of the replicas. A
-/// replica whose neighbourhood has not trained does not change.
-///
-/// With a codec each worker has a public copy v_j of its replica, which its neighbours know. It sends
-/// x_j - v_j, encoded; all add the decoded values to v_j, and then
-///
-///     x_i = x_i - v_i + sum_j p_ij n_j v_j / sum_j p_ij n_j
-///
-/// What was not sent stays in the replica (Koloskova, Stich & Jaggi 2019, with consensus rate 1). This needs
-/// neighbours that do not change: the ring. On the complete graph, and with two workers, it is Averaging with
-/// a codec.
-///
-/// Listeners get "period", and with `measureDistance` "distance to the mean" (MergeEvent::values): after
-/// mixing, sqrt(sum_w |x_w - m|^2 / workers) / |m|.
-///
-/// The user's model is the mean of the replicas with equal weights. With `modelEvery` it is formed seldom,
-/// and at the end of an epoch and at a stop; in between, listeners, and after a failure the caller, get the
-/// last one that was formed. With the complete graph, or two workers, it has the bits of Averaging. Sources:
-/// Lian et al. 2017 (D-PSGD); Assran et al. 2019 (stochastic gradient push), whose weights remain from round
-/// to round.
+/// p_ij is 1 / (size of the neighbourhood) for the worker itself and those it is mixed with, else 0; n_j is
+/// worker j's loss normaliser since the last round. A replica whose neighbourhood has not trained does not
+/// change. The user's model is the mean of the replicas with equal weights. Listeners get "period", and with
+/// `measureDistance` "distance to the mean" after mixing (MergeEvent::values).
+/// Sources: Lian et al. 2017 (D-PSGD); Assran et al. 2019 (stochastic gradient push), whose weights remain
+/// from round to round.
 struct Gossip {
   GossipGraph graph = GossipGraph::Exponential;
   /// Iterations of each worker in a round.

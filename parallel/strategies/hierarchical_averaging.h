@@ -9,22 +9,18 @@
 
 namespace muster {
 
-/// Averaging in growing groups: workers of one device or one machine merge often, all workers
-/// seldom.
+/// Averaging in growing groups: workers of one device or one machine merge often, all workers seldom.
 ///
 ///     HierarchicalAveraging{.levels = {{.period = 4, .group = 2}, {.period = 16}}}
 ///
 /// The last level merges after its period, at the end of an epoch, and at a stop. In between, if the periods
 /// of several levels divide the iterations since then, the highest of them merges: workers 0 to group - 1,
-/// the next `group`, and so on, each group by itself, as Averaging does.
+/// the next `group`, and so on, each group by itself, as Averaging does. Over several nodes workers are
+/// counted node by node, so groups that divide the workers of a node send nothing over the network.
 ///
-/// Over several nodes, and in groups(n), workers are counted node by node: first the workers of node 0, which
-/// are 0, nodes, 2 nodes, ..., then those of node 1, and so on. So if `group` divides the workers of a node,
-/// every group is within one node, and its merges send nothing over the network. They leave the merged copy
-/// alone: listeners, and after a failure the caller, get the last merge of a level whose groups hold several
-/// nodes. The user's model is always what the last level would merge; each group then has the weight of what
-/// its workers have trained since the level above merged. Listeners get "group" (MergeEvent::values), the
-/// number of workers that were merged with each other.
+/// The user's model is what the last level would merge; each group has the weight of what its workers have
+/// trained since the level above merged. Listeners get "group" (MergeEvent::values), the number of workers
+/// merged with each other. Merges within nodes: examples/docs/rules.md.
 /// Source: PyTorch's HierarchicalModelAverager, which gives all workers the same weight.
 struct HierarchicalAveraging {
   /// One level: a period and a size of groups.

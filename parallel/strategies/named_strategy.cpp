@@ -43,7 +43,7 @@ std::vector<std::string> wordsOf(std::string_view text) {
   return words;
 }
 
-/// Those of an option's words that the strategy accepts.
+/// The words of an option that the strategy accepts.
 std::vector<std::string> acceptedWords(const NamedStrategy& strategy, const StrategyOption& option,
                                        int workers) {
   auto words = wordsOf(option.kind);
@@ -77,7 +77,7 @@ std::string describe(const NamedStrategy& strategy, int workers) {
   return text + wrapped(words);
 }
 
-/// Options whose default alone does not tell what else they take.
+/// Options whose default alone does not show what else they take.
 constexpr std::string_view kPeriods = R"(
 A strategy with every=N merges
   every=8                                     every 8 iterations of each worker

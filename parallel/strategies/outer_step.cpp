@@ -54,7 +54,8 @@ void OuterStep::takeAtOnce(std::span<const double> weights, double scale, MergeO
 void OuterStep::takeMean(CodedReplicas& sending, std::span<const double> weights, double remember,
                          const Fragment& fragment, MergeOps& ops, bool later) const {
   const std::span<const Tensor> outer = ops.block(BlockKind::Parameters).mergedCopies;
-  sending.mean(weights, {{1, outer}, {ahead(), look(ops)}}, remember, fragment, ops.own(kMean), ops, later);
+  sending.mean(weights, {{1, outer}, {ahead(), lookAhead(ops)}}, remember, fragment, ops.own(kMean), ops,
+               later);
 }
 
 void OuterStep::apply(const Fragment& fragment, MergeOps& ops, double scale) const {
@@ -67,7 +68,7 @@ void OuterStep::apply(const Fragment& fragment, MergeOps& ops, double scale) con
   ops.combine(outer, {{1, outer}, {1, moves}}, fragment);
 }
 
-std::span<const Tensor> OuterStep::look(MergeOps& ops) const {
+std::span<const Tensor> OuterStep::lookAhead(MergeOps& ops) const {
   return momentum == 0 ? std::span<const Tensor>(ops.block(BlockKind::Parameters).mergedCopies)
                        : ops.own(kMomentum);
 }
@@ -75,10 +76,11 @@ std::span<const Tensor> OuterStep::look(MergeOps& ops) const {
 void OuterStep::writeBack(double keep, const Fragment& fragment, MergeOps& ops) const {
   if (keep == 1) return;
   const SharedBlock& parameters = ops.block(BlockKind::Parameters);
-  ops.combine(
-      parameters.replicas,
-      {{keep, parameters.replicas}, {1 - keep, parameters.mergedCopies}, {(1 - keep) * ahead(), look(ops)}},
-      fragment);
+  ops.combine(parameters.replicas,
+              {{keep, parameters.replicas},
+               {1 - keep, parameters.mergedCopies},
+               {(1 - keep) * ahead(), lookAhead(ops)}},
+              fragment);
 }
 
 }  // namespace muster

@@ -44,12 +44,12 @@ struct OuterStep {
                 const Fragment& fragment, MergeOps& ops, bool later = false) const;
   /// Takes the step. @param scale  multiplies the momentum, for a momentum that follows the learning rate.
   void apply(const Fragment& fragment, MergeOps& ops, double scale = 1) const;
-  /// The base is merged copy + ahead() * look(ops).
+  /// The base is merged copy + ahead() * lookAhead(ops).
   double ahead() const { return nesterov ? momentum : 0; }
   /// The factor of D in a step. With Nesterov the mean's move is measured from W + momentum D, the base.
   double decay(double scale) const { return momentum * (nesterov ? scale - rate : scale); }
   /// D; without momentum the merged copies, which take D's place in sums with factor 0.
-  std::span<const Tensor> look(MergeOps& ops) const;
+  std::span<const Tensor> lookAhead(MergeOps& ops) const;
   /// Moves the replicas to the base: replica = keep * replica + (1 - keep) * base.
   void writeBack(double keep, const Fragment& fragment, MergeOps& ops) const;
 };

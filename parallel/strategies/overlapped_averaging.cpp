@@ -72,15 +72,17 @@ class OverlappedAveragingStrategy final : public PeriodicStrategy {
     const SharedBlock& parameters = ops.block(BlockKind::Parameters);
     const std::span<const Tensor> replicas = parameters.replicas, base = parameters.mergedCopies;
     outer_.apply(all_, ops);
-    const auto look = outer_.look(ops);
+    const auto lookAhead = outer_.lookAhead(ops);
     if (pulls()) {
       outer_.writeBack(1 - std::get<Pull>(options_.landing).strength, all_, ops);
     } else if (round.launched == round.iteration) {  // nothing was trained since the launch: exact copies
       outer_.writeBack(0, all_, ops);
     } else if (ops.participants() == 1) {  // mean and kSent are equal, and cancel exactly
-      ops.combine(replicas, {{1, base}, {-1, ops.own(kSent)}, {outer_.ahead(), look}, {1, replicas}}, all_);
+      ops.combine(replicas, {{1, base}, {-1, ops.own(kSent)}, {outer_.ahead(), lookAhead}, {1, replicas}},
+                  all_);
     } else {  // a worker that has not trained since the launch gets the base exactly
-      ops.combine(replicas, {{1, replicas}, {-1, ops.own(kSent)}, {1, base}, {outer_.ahead(), look}}, all_);
+      ops.combine(replicas, {{1, replicas}, {-1, ops.own(kSent)}, {1, base}, {outer_.ahead(), lookAhead}},
+                  all_);
     }
     ops.mergeOthers(round.weights);
   }
@@ -96,7 +98,7 @@ class OverlappedAveragingStrategy final : public PeriodicStrategy {
     const double momentum = outer_.momentum * (1 + ahead) - rate * ahead;
     ops.combine(
         parameters.replicas,
-        {{rate, parameters.replicas}, {1 - rate, parameters.mergedCopies}, {momentum, outer_.look(ops)}},
+        {{rate, parameters.replicas}, {1 - rate, parameters.mergedCopies}, {momentum, outer_.lookAhead(ops)}},
         all_);
   }
 

@@ -12,7 +12,7 @@ namespace muster {
 /// What rules have in common whose replicas send all their parameters when a period ends.
 class PeriodicStrategy : public Strategy {
  public:
-  /// @param measured  name of the distance that listeners get beside the period; "": none.
+  /// @param measured  name of the distance that listeners get in addition to the period; "": none.
   template <typename Options>
   explicit PeriodicStrategy(const Options& options, std::string_view measured = {})
       : period_(options.frequency), sending_(options.codec), values_{{{}, {measured, 0}}} {}

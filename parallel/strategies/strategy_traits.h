@@ -51,7 +51,7 @@ struct StrategyTraits {
   bool extrapolates = true;
   /// Whether `launch`, `land` or `afterReduction` may throw, other than in the first merge and by an
   /// operation whose result is not finite. If so, each round first copies the merged copies and the
-  /// strategy's blocks beside them (which doubles their memory), to restore the user's model after an
+  /// strategy's other blocks (which doubles their memory), to restore the user's model after an
   /// exception. If it is false and they throw, the model keeps what it
   /// held when `fit` began or a listener last asked for it. Rules of the library allocate before their first
   /// merge, so theirs is false.

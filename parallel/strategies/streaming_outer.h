@@ -11,21 +11,16 @@ namespace muster {
 
 /// Outer averaging in fragments: the parameters' tensors are divided into `fragments` of about equal size
 /// (`fragmentsOf`), which are merged in turn: each once in `frequency` iterations, so a merge sends only one
-/// fragment. A launch sends the replicas' values; `delay` iterations later, during which the workers continue
-/// to train, the fragment lands: the mean m of what was sent changes the outer parameters W, with a
-/// momentum D,
+/// fragment. A launch sends the replicas' values; `delay` iterations later the fragment lands: the mean m of
+/// what was sent changes the outer parameters W, with a momentum D,
 ///
 ///     D = momentum D + rate (m - s);   W = W + D;   x = (1 - mixing) s' + mixing x
 ///
 /// all on the fragment's elements, where s is the base, W, and with `nesterov` W + momentum D, s' the new
-/// base and x each replica. The user's model is W. At the end of an epoch and at a stop every fragment that
-/// was trained since its launch is merged, and the next epoch begins with the first fragment. Updater state
-/// and statistics are merged with the last fragment.
-///
-/// Listeners get "fragment" (MergeEvent::values), the number of the fragment that landed: the last of
-/// several, -1 for none.
-///
-/// Sources: Douillard et al. 2025 (Streaming DiLoCo); fragments of equal size as in Decoupled DiLoCo 2026.
+/// base and x each replica. The user's model is W. Updater state and statistics are merged with the last
+/// fragment. Listeners get "fragment" (MergeEvent::values), the number of the fragment that landed: the last
+/// of several, -1 for none. Sources: Douillard et al. 2025 (Streaming DiLoCo); fragments of equal size as in
+/// Decoupled DiLoCo 2026.
 struct StreamingOuter {
   /// Iterations of each worker in which every fragment is merged once: a multiple of `fragments`. If the
   /// period changes, a fragment's turn is a whole number of iterations, rounded down, and at least 1; a turn

@@ -81,23 +81,23 @@ Listeners FitCall::listenersOf(ListenerScope scope) const {
 
 void FitCall::run(DataSetIterator& data, std::int64_t epochs, Batch* first) {
   if (epochs > 0) namingResumedFile(setting_.model, [&] { run_.decisions.prepare(); });
-  if (tellStart(data, epochs) && epochs > 0 && begin(epochs)) train(data, epochs, first);
+  if (callStart(data, epochs) && epochs > 0 && begin(epochs)) train(data, epochs, first);
   if (epochs > 0) endTogether();
   if (run_.failure) setting_.replicas.setUntrained();
   usersModel_.fillAtEnd();
   if (epochs > 0 && !run_.failure)
-    tellEndAndAnswer();
+    callEndAndAnswer();
   else
-    tellEnd();
+    callEnd();
   run_.failure.rethrow();
 }
 
 /// Calls the listeners that were not called in an earlier part.
-bool FitCall::tellStart(const DataSetIterator& data, std::int64_t epochs) {
+bool FitCall::callStart(const DataSetIterator& data, std::int64_t epochs) {
   const Model& model = setting_.model;
   const FitEvent start{setting_.trainer, model.epoch(), epochs, batchesPerEpoch(data)};
   const bool begins = !setting_.parts || setting_.parts->started.empty();
-  // A program that calls fit() for each epoch is told once.
+  // A program that calls fit() for each epoch is warned once.
   if (run_.place.node == 0 && begins && start.batchesPerEpoch && (epochs > 1 || model.epoch() == 0))
     for (const auto& remark : fitRemarks(model, epochs, *start.batchesPerEpoch, run_.place.workers()))
       logWarning("fit: {}", remark);
@@ -117,7 +117,7 @@ bool FitCall::tellStart(const DataSetIterator& data, std::int64_t epochs) {
 }
 
 /// Calls the listeners, unless another part may follow.
-void FitCall::tellEnd() {
+void FitCall::callEnd() {
   if (setting_.parts) {
     if (regrouping()) return;
     try {
@@ -138,9 +138,9 @@ void FitCall::tellEnd() {
 }
 
 /// All nodes have ended well: they wait for a checkpoint of the end.
-void FitCall::tellEndAndAnswer() {
+void FitCall::callEndAndAnswer() {
   usersModel_.setMoment(UsersModel::Moment::RunEnd);
-  tellEnd();
+  callEnd();
   usersModel_.setMoment(UsersModel::Moment::Training);
   answerNodes([] { return "at its end"; });
 }

@@ -45,12 +45,12 @@ class FitCall {
   bool begin(std::int64_t epochs) {
     return attempt([] { return "the first round could not be planned"; }, [&] { run_.rounds.begin(epochs); });
   }
-  bool tellStart(const DataSetIterator& data, std::int64_t epochs);
-  void tellEnd();
+  bool callStart(const DataSetIterator& data, std::int64_t epochs);
+  void callEnd();
   void endTogether();
   void coordinate();
   void endRound();
-  void tellEndAndAnswer();
+  void callEndAndAnswer();
   template <typename When>
   void answerNodes(When when);
   template <typename When>

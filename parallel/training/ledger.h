@@ -99,7 +99,7 @@ EpochPosition position(const Ledger& ledger);
 /// What a strategy plans the next round by.
 TrainingProgress progress(const Ledger& ledger, const Schedule& learningRate);
 
-/// What nodes decide together, beside contributions. Each is true if it is so on some node.
+/// What nodes decide together, in addition to contributions. Each is true if it is so on some node.
 struct Votes {
   bool stop = false;      ///< the training was asked to stop
   bool pause = false;     ///< nodes regroup

@@ -72,7 +72,7 @@ void MemoryNeed::addStrategy(const Strategy& strategy, const StrategyTraits& tra
   }
   const auto elements = parameters / static_cast<std::int64_t>(sizeOf(parameterType));
   if (traits.hostBytes)
-    add("what the strategy has beside its blocks",
+    add("what the strategy has in addition to its blocks",
         callStrategy("report its host memory", [&] { return traits.hostBytes(elements); }), 1, false);
   const auto coded = detail::codedMemory(blocks, senders < place.workers());
   if (flies && !coded.any) add("replicas in flight", parameters, workers_, true);
@@ -120,8 +120,8 @@ std::int64_t MemoryNeed::bytes() const {
 }
 
 std::string MemoryNeed::describe() const {
-  constexpr std::int64_t kWorthTelling = 1'000'000;
-  if (bytesOfWorker() < kWorthTelling) return "";
+  constexpr std::int64_t kWorthSaying = 1'000'000;
+  if (bytesOfWorker() < kWorthSaying) return "";
   return fmt::format(", each at least {}{}", megabytes(bytesOfWorker()), onCpu_ ? "" : " of host memory");
 }
 

@@ -73,13 +73,13 @@ class MergeShares {
     for (Share& share : shares_) share.penalty.reset();
   }
 
-  // Of the last merge, while no worker is in one.
+  // Figures of the last merge, while no worker is in one.
 
   /// The time of the worker that took longest.
   std::chrono::nanoseconds time() const;
   /// Bytes that a contributor had to send, on average.
   std::int64_t bytes() const;
-  /// Of the updates; 0: no worker has updated its replica.
+  /// The penalty of the updates; 0: no worker has updated its replica.
   double penalty() const;
 
   // Failures.

@@ -35,7 +35,7 @@ class ReplicaSet {
              const Strategy& strategy, const NodeOptions& nodes, const detail::Internals& internals = {});
 
   const NodePlace& place() const { return place_; }
-  /// Of the strategy, with the workers of all nodes.
+  /// The strategy's traits with the workers of all nodes.
   const StrategyTraits& traits() const { return traits_; }
   const NodeLink* link() const { return link_; }                                 // null: no other nodes
   std::span<const std::unique_ptr<Worker>> workers() const { return workers_; }  // [local worker]

@@ -15,7 +15,7 @@ RoundDecisions::RoundDecisions(const NodePlace& place, const RoundOptions& optio
       transaction_(start_),
       messages_(place),
       plans_(options.strategy, shares.localWork(), options.learningRate) {
-  // Of workers that arrive in a later landing.
+  // Scores of workers that arrive in a later landing.
   for (const Tally& worker : start_.workers) contributions_.push_back(worker.unmerged);
 }
 

@@ -77,7 +77,7 @@ class RoundDecisions {
   /// Whether the round has launched a fragment, and whether one has landed.
   bool launched() const { return merges() || ledger().flights.launched(); }
   bool landed() const { return merges() || ledger().flights.landed(); }
-  /// Of the strategy.
+  /// What the strategy reports about the last merge.
   const MergeReport& report() const { return plans_.report(); }
 
   /// Commits the last round if it was carried out. Call it after all threads have ended.

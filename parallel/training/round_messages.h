@@ -28,7 +28,7 @@ class RoundMessages {
   Votes read(std::span<Contribution> contributions) const;
 
  private:
-  /// Of one worker, with the votes of its node.
+  /// The contribution of one worker, with the votes of its node.
   struct Item {
     Contribution contribution;
     Votes votes;

@@ -268,8 +268,8 @@ void addSection(TrainingState& all, Section section, Model& model, Exchange& exc
   for (const StrategyState& state : exchange.strategyBlocks()) {
     if (sectionOf(state) != section || (ofWorkers && state.declared.zeroUnlessPending && !pending)) continue;
     const Tensor values = valuesOfAll(state, exchange);
-    // Of numbers the model has those of all workers at the end of a training, before it those that this node
-    // has.
+    // The model has the numbers of all workers at the end of a training; before it those of this node
+    // alone.
     const Tensor* const ofModel =
         ofWorkers ? findValues(model.strategyState(), state.declared.name) : nullptr;
     if (ofModel == nullptr || !sameBytes(*ofModel, values)) all.push_back({nameIn(section, state), values});

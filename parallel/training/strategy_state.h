@@ -41,7 +41,7 @@ void saveStrategyState(Exchange& exchange, Model& model, bool together);
 /// Adds to the model the blocks of Place::Node that it lacks. Waits for the other nodes.
 void collectStrategyState(Exchange& exchange, Model& model);
 
-/// What a checkpoint holds of the strategy's blocks beside what the model holds.
+/// What a checkpoint holds of the strategy's blocks in addition to what the model holds.
 enum class Section {
   OwnUpdates,  ///< kOwnUpdates: a worker that gets the state of its replica needs them
   InFlight,    ///< blocks with values in flight

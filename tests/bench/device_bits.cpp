@@ -231,7 +231,7 @@ int main(int argc, char** argv) try {
   po::options_description description("Whether training on a device gives the same bits whenever it runs");
   auto add = description.add_options();
   add("device", po::value(&device), "which [cuda:0]");
-  add("batch", po::value(&options.batch), "images a step [128]");
+  add("batch", po::value(&options.batch), "images per step [128]");
   add("steps", po::value(&options.steps), "of each network that trains alone [40]");
   add("gradients", po::value(&options.gradients), "compared of each network [400]");
   add("workers", po::value(&options.workers), "that train together [8]");

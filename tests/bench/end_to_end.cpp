@@ -300,7 +300,7 @@ int main(int argc, char** argv) try {
       "convolve [all]");
   add("seconds", po::value(&options.seconds), "each measurement takes [4]");
   add("rounds", po::value(&options.rounds), "measurements of each arm, in turns [5]");
-  add("batch", po::value(&options.batch), "examples a step [each network's own]");
+  add("batch", po::value(&options.batch), "examples per step [each network's own]");
   add("averaging-frequency", po::value(&options.averagingFrequency), "iterations between merges [3]");
   add("json", po::value(&options.jsonFile), "write all measurements to this file");
   add("compare", po::value(&options.compareFile),

@@ -392,7 +392,7 @@ int main(int argc, char** argv) try {
   auto add = description.add_options();
   add("network", po::value(&options.network), "convnet or resnet18 [convnet]");
   add("device", po::value(&options.device), "where all workers are [cuda:0]");
-  add("batch", po::value(&options.batch), "images a step [128; 256 of ResNet-18]");
+  add("batch", po::value(&options.batch), "images per step [128; 256 of ResNet-18]");
   add("averaging-frequency", po::value(&options.averagingFrequency), "iterations between merges [3]");
   add("seconds", po::value(&options.seconds), "each measurement takes, after its warm-up [2]");
   add("rounds", po::value(&options.rounds), "measurements of each arm, in turns [5]");

@@ -177,7 +177,7 @@ int main(int argc, char** argv) try {
       "of callers, arms whose names have this in them, as batched, for a profiler")(
       "json", po::value(&direct.jsonFile), "write the measurements of output and evaluate to this file")(
       "arm", po::value(&arm), "measure output, evaluate or machine here, and print JSON")(
-      "batch", po::value(&batch)->default_value(batch), "images a call of the arm output, at most 1024");
+      "batch", po::value(&batch)->default_value(batch), "images per call of the arm output, at most 1024");
   po::variables_map given;
   if (!readCommandLine(argc, argv, options, given)) return 0;
   if (o.workers < 1 || o.rounds < 1 || o.seconds <= 0)

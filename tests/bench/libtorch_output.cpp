@@ -56,7 +56,7 @@ int main(int argc, char** argv) try {
   po::options_description description("Class probabilities by libtorch on one thread");
   auto add = description.add_options();
   add("network", po::value(&options.network), "convnet or lenet [convnet]");
-  add("batch", po::value(&options.batch), "images a call [128]");
+  add("batch", po::value(&options.batch), "images per call [128]");
   add("images", po::value(&options.images), "in turns; a multiple of the batch [1024]");
   add("seconds", po::value(&options.seconds), "measured [2]");
   po::variables_map given;

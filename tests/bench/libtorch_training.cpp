@@ -47,7 +47,7 @@ Options parse(int argc, char** argv) {
   add("network", po::value(&options.network), "as end_to_end's [convnet]");
   add("workers", po::value(&options.workers), "model copies, each on cores of its own [1]");
   add("threads", po::value(&options.threads), "threads a worker [1]");
-  add("batch", po::value(&options.batch), "examples a step [128]");
+  add("batch", po::value(&options.batch), "examples per step [128]");
   add("warm-up", po::value(&options.warmUpSeconds), "seconds before the measurement [2]");
   add("seconds", po::value(&options.seconds), "seconds measured [10]");
   add("averaging-frequency", po::value(&options.averagingFrequency), "iterations between averages [3]");

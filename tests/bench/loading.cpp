@@ -211,7 +211,7 @@ int main(int argc, char** argv) try {
   add("part", po::value(&o.part), "first-step, augmentation or all [all]");
   add("rounds", po::value(&o.rounds), "measurements of each arm, in turns [5]");
   add("seconds", po::value(&o.seconds), "each measurement of a speed takes [2]");
-  add("batch", po::value(&o.batch), "coloured images a step [64]");
+  add("batch", po::value(&o.batch), "coloured images per step [64]");
   add("json", po::value(&o.jsonFile), "write all measurements to this file");
   add("arm", po::value(&o.arm), "measure first-step, read, augment or train here, and print JSON");
   add("workers", po::value(&o.workers), "of the arm first-step [1]");

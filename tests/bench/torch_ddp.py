@@ -5,7 +5,7 @@ GLOO_SOCKET_IFNAME), so that parallel/nodes/gloo/namespaces.sh runs both:
 
     parallel/nodes/gloo/namespaces.sh 3 100mbit tests/bench/torch_ddp.py --batch 128 --seconds 20
 
-Node 0 prints one line of JSON: the samples a second of all nodes. Where there is no PyTorch, the line says so."""
+Node 0 prints one line of JSON: the samples per second of all nodes. Where there is no PyTorch, the line says so."""
 
 import argparse
 import json

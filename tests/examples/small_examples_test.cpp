@@ -70,9 +70,9 @@ TEST_CASE("a user-defined model learns with several workers, is saved and loaded
 TEST_CASE("a user-defined strategy trains beside averaging, and its model is saved") {
   const Sandbox program(MUSTER_OWN_STRATEGY);
   const auto out = program.succeeds("--epochs 2").out;
-  for (const char* part :
-       {", averaging every 3 iterations: 6 batches a round",
-        ", annealed averaging every 3 iterations: 6 batches a round", "\nsaved: own-strategy.safetensors\n"})
+  for (const char* part : {", averaging every 3 iterations: 6 batches per round",
+                           ", annealed averaging every 3 iterations: 6 batches per round",
+                           "\nsaved: own-strategy.safetensors\n"})
     CHECK_CONTAINS(out, part);
   CHECK(numberAfter(out, kAccuracy) > 0.7);
   CHECK(MultiLayerNetwork::load(program.directory / "own-strategy.safetensors")->epoch() == 2);
@@ -85,14 +85,14 @@ TEST_CASE("resnet18_fashion trains with two workers, tests each epoch and saves"
   const Sandbox program(MUSTER_RESNET18_FASHION);
   const auto out = program.succeeds("--data generated --epochs 2" + kSmallResNet).out;
   CHECK(out.starts_with("plan: 2 workers on cpu"));
-  CHECK_CONTAINS(out, "averaging every iteration: 2 batches a round");
+  CHECK_CONTAINS(out, "averaging every iteration: 2 batches per round");
   CHECK_CONTAINS(out, "\nepoch 1/2: loss ");
   CHECK(out.ends_with("\nsaved: resnet18.safetensors\n"));
 
   // The network in the file has the accuracy that the program printed, and the chapter's learning rate.
   const auto network = ComputationGraph::load(program.directory / "resnet18.safetensors");
   CHECK(network->epoch() == 2);
-  CHECK(network->iteration() == 12);  // 12 batches an epoch, for two workers
+  CHECK(network->iteration() == 12);  // 12 batches per epoch, for two workers
   CHECK(network->configuration().updater.learningRate().at(0) == 0.2);
   GeneratedDigitsIterator digits(40, 96, 20, false);
   CHECK_CONTAINS(out, fmt::format("test accuracy {:.4f}\nsaved", network->evaluate(digits).accuracy()));

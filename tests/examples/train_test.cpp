@@ -28,7 +28,7 @@ TEST_CASE("muster train trains, logs its progress, saves the model and writes th
   for (const char* part :
        {"431080",  // parameters
         "\nplan: 2 workers on cpu (1 thread each, not pinned, each at least 5.2 MB), averaging every 3 "
-        "iterations: 6 batches a round; 128 examples a batch, 2 epochs\n",
+        "iterations: 6 batches per round; 128 examples per batch, 2 epochs\n",
         "\ntest: accuracy 0.",
         "\nsaved: mnist-convnet.safetensors; loaded again, it gives the same outputs, bit for bit\n"
         "json: run.json\n"})

@@ -45,13 +45,13 @@ def read(arguments):
         if argument == "--arch" or argument.startswith("--arch="):
             arch = argument[len("--arch="):] if "=" in argument else arguments.pop(0) if arguments else ""
             if not re.fullmatch("[1-9][0-9]+", arch):
-                refuse("--arch wants a compute capability without its point, as 90; --help tells more")
+                refuse("--arch wants a compute capability without its point, as 90; --help says more")
         else:
             names.append(argument)
     if len(names) != 1:
-        refuse("expected the name of one directory to make; --help tells more")
+        refuse("expected the name of one directory to make; --help says more")
     if names[0].startswith("-"):
-        refuse(f"there is no option {names[0]}; --help tells more")
+        refuse(f"there is no option {names[0]}; --help says more")
     return names[0].rstrip("/") or names[0][:1], arch
 
 

@@ -57,7 +57,7 @@ class Zeroed {
 
 }  // namespace
 
-TEST_CASE("n batches a step equal the joined batches bit for bit, with dropout and a shorter last step") {
+TEST_CASE("n batches per step equal the joined batches bit for bit, with dropout and a shorter last step") {
   // 40 examples: 4 batches of 4 per step give steps of 16, 16 and 8 examples; so do 8 batches of 2.
   Zeroed joined(1);
   auto whole = examples(16);
@@ -149,7 +149,7 @@ TEST_CASE("workers whose steps have n batches equal one worker on all batches jo
     }
 }
 
-TEST_CASE("a training with several batches a step is resumed within an epoch to the same bits") {
+TEST_CASE("a training with several batches per step is resumed within an epoch to the same bits") {
   TemporaryDirectory directory;
   const auto file = directory / "after-two-steps.safetensors";
   Zeroed network(4);

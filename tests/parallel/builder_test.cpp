@@ -119,7 +119,7 @@ TEST_CASE("options have their defaults, and the values that were given") {
   CHECK(wrapper.options().threadsPerWorker == 2);
   CHECK_FALSE(wrapper.options().pinThreads);
   CHECK(wrapper.plan() ==
-        "2 workers on cpu (2 threads each, not pinned), averaging every 3 iterations: 6 batches a round");
+        "2 workers on cpu (2 threads each, not pinned), averaging every 3 iterations: 6 batches per round");
 }
 
 TEST_CASE("a training mode is the strategy of its name") {

@@ -116,7 +116,7 @@ TEST_CASE("fit() ends before a gradient that is not finite, and the model holds 
   CHECK(numbersOf(model) == numbersOf(expected));
 }
 
-TEST_CASE("fit() of two batches a step ends before such a gradient, with the statistics of the last step") {
+TEST_CASE("fit() of two batches per step ends before such a gradient, with the statistics of the last step") {
   auto configuration = tanhNetwork();
   configuration.accumulate = 2;
   MultiLayerNetwork model(configuration), expected(configuration);

@@ -12,12 +12,12 @@ TEST_CASE("the plan has the batches of a late round, and tells schedules that ar
   const std::string begin = "2 workers on cpu (1 thread each, not pinned), ";
   ToyModel plain, scheduled({.training = {.updater = Sgd{.learningRate = CosineSchedule{.iterations = 50}}}});
   CHECK(TwoWorkerSession(plain, Averaging{.frequency = 3})->plan() ==
-        begin + "averaging every 3 iterations: 6 batches a round");
+        begin + "averaging every 3 iterations: 6 batches per round");
   CHECK_CONTAINS(TwoWorkerSession(plain, Averaging{.frequency = Period::postLocal(1000, 4)})->plan(),
-                 ": 8 batches a round");
+                 ": 8 batches per round");
   CHECK(TwoWorkerSession(scheduled)->plan() ==
         begin +
-            "averaging every iteration: 2 batches a round; the learning rate's "
+            "averaging every iteration: 2 batches per round; the learning rate's "
             "schedule (cosine) ends after 50 iterations (100 batches)");
 }
 

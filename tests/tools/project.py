@@ -75,5 +75,5 @@ class Parser(argparse.ArgumentParser):
     def parse(self, arguments=None):
         options, unknown = self.parse_known_args(arguments)
         if unknown:
-            fail(f"{self.name}: there is no option {unknown[0]}; ./run help tells what there is")
+            fail(f"{self.name}: there is no option {unknown[0]}; ./run help says what there is")
         return options

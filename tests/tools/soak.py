@@ -104,7 +104,7 @@ def main():
     options = parser.parse()
     for part in options.parts:
         if part not in PARTS:
-            fail(f"soak: there is no option or part {part}; ./run help tells what there is")
+            fail(f"soak: there is no option or part {part}; ./run help says what there is")
     statuses = {part: run_part(part, options) for part in options.parts or PARTS}
     passed = [part for part, status in statuses.items() if status == 0]
     skipped = [part for part, status in statuses.items() if status == SKIPPED]

@@ -93,7 +93,7 @@ class LoopUpdatePlan final : public UpdatePlan {
   /// @return the penalty; NaN if nothing was updated.
   template <typename Rule>
   double updateAll(const Rule& rule, const UpdateBlocks& blocks, const StepNumbers& step) {
-    const Look gradient = look(blocks.gradients, step);
+    const Scan gradient = scan(blocks.gradients, step);
     const auto scale = static_cast<float>(step.gradientScale * gradient.normScale);
     const double largest = gradient.largest * std::abs(static_cast<double>(scale));
     if (!std::isfinite(largest)) return kRefused;
@@ -150,12 +150,12 @@ class LoopUpdatePlan final : public UpdatePlan {
                                    : std::numeric_limits<float>::infinity();
   }
 
-  struct Look {
+  struct Scan {
     double normScale = 1;  // from clipping by norm
     double largest = 0;    // magnitude of the gradient, or a bound; not finite if an element is not
   };
 
-  Look look(const Tensor& gradients, const StepNumbers& step) const {
+  Scan scan(const Tensor& gradients, const StepNumbers& step) const {
     if (settings_.clipNorm == 0) {
       std::atomic<std::int32_t> largest{0};
       const float* const g = gradients.data<float>();

@@ -27,7 +27,7 @@ struct Axis {
   /// Round numbers on it, about `count` of them, and with Scale::Error so far apart that their texts do not
   /// overlap.
   std::vector<double> ticks(int count) const;
-  /// Those of the sorted ticks that are far enough from the one above.
+  /// The sorted ticks that are far enough from the one above.
   std::vector<double> apart(const std::vector<double>& ticks) const;
 };
 

@@ -204,7 +204,7 @@ std::vector<Plot> plotsOf(const Comparison& c, const ComparisonSummary& s) {
   addScores(c, s, plots);
   addCourses(c, plots);
   PlotOptions speed{.name = "projected-speed",
-                    .title = "Projected samples a second",
+                    .title = "Projected samples per second",
                     .across = "workers",
                     .up = Scale::Log,
                     .along = Scale::Log};

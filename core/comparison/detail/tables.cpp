@@ -215,7 +215,7 @@ Cells summaryCells(const Comparison& c, const ComparisonSummary& s, Detail detai
               "seconds to " + target, "seconds in all"}};
   if (detail == Detail::Full) {
     rows.front().insert(rows.front().end(),
-                        {"speed-up", "steps a worker", "sent by a worker", "distance of replicas"});
+                        {"speed-up", "steps per worker", "sent by a worker", "distance of replicas"});
     if (hasRecomputed(s)) rows.front().push_back("statistics recomputed");
   }
   for (const auto& arm : s.arms) rows.push_back(summaryRow(arm, s, c.grid.seeds.size(), detail));

@@ -23,7 +23,7 @@ class BatchShareGuess {
   void begin();
   /// The guess was wrong: no other in this epoch.
   void giveUp() { learns_ = false; }
-  /// Notes that batch number `batch` was taken. @return the share, if it can be told.
+  /// Notes that batch number `batch` was taken. @return the share, if it is known.
   std::optional<BatchShare> note(std::int64_t batch);
 
  private:

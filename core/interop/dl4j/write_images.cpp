@@ -48,7 +48,7 @@ WrittenLayers pooling(const Pool& o, std::string_view kind, const Writing& to) {
   std::array<std::int64_t, 2> stride = o.stride;
   for (std::size_t i = 0; i < stride.size(); ++i)
     if (stride[i] == 0) stride[i] = o.kernel[i];
-  // Of a maximum the option has no effect; there its default is false.
+  // For max pooling the option has no effect; there its default is false.
   there["avgPoolIncludePadInDivisor"] = kind == "AVG";
   there["cnn2dDataFormat"] = "NCHW";
   there["convolutionMode"] = "Truncate";

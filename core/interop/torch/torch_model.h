@@ -64,41 +64,18 @@ concept TorchOutput = std::is_invocable_v < Output&,
 &, const TorchBatch& > ;
 }  // namespace detail
 
-/// A libtorch module as a muster model, which ParallelWrapper trains with several workers and any rule.
+/// A libtorch module as a muster model, which ParallelWrapper trains with several workers and any rule. An
+/// example, and what is merged and frozen how: examples/docs/torch.md.
 ///
-/// ```cpp
-/// TorchModel model([] { return std::make_shared<Net>(); },
-///                  [](Net& net, const TorchBatch& batch) {
-///                    const auto logits = net.forward(batch.features());
-///                    return torch::nn::functional::cross_entropy(logits, batch.labels());
-///                  },
-///                  {.updater = Nesterovs{.learningRate = 0.1, .momentum = 0.9}});
-/// auto wrapper = ParallelWrapper::Builder(model).workers(2).averagingFrequency(4).build();
-/// wrapper.fit(train);
-/// torch::save(model.shared<Net>(), "net.pt");
-/// ```
-///
-/// Parameters, gradients and floating-point buffers of the module are views of the model's blocks, in the
-/// module's order and by its names; each keeps its memory format (channels-last, for example). Updaters,
-/// clipping, L2 and schedules are muster's. `requires_grad(false)` freezes a parameter; those of one
-/// dimension take no L1, L2 or weight decay. `running_mean` and `running_var` merge as moments (not
-/// exactly, because libtorch's variances are unbiased); other floating-point buffers by their mean; integers
-/// (`num_batches_tracked`) are each replica's own.
-///
-/// The factory makes a module for each worker, one at a time: equal in structure, on the CPU, in float32.
-/// Call `torch::manual_seed` before you make the model, to seed its initial parameters. Each worker calls
-/// the loss with its own module, so the loss must not write what others read. libtorch's operations use as
-/// many threads as the worker has. `plan()` names modules that draw random numbers in training (dropout):
-/// libtorch has one generator for all threads, so such trainings with several workers give different bits in
-/// each run.
-///
-/// Workers on GPUs (`devices`) need a libtorch with CUDA; the model moves its modules there. libtorch's
-/// kernels for GPUs may give different bits in each run unless you choose deterministic ones
-/// (`at::globalContext().setDeterministicAlgorithms`).
+/// Parameters, gradients and floating-point buffers of the module are views of the model's blocks, by the
+/// module's names. Updaters, clipping, L2 and schedules are muster's. The factory makes a module for each
+/// worker, one at a time: equal in structure, on the CPU, in float32. Each worker calls the loss with its own
+/// module on its own thread, so the loss must not write what others read. With dropout and several workers,
+/// and on GPUs, the bits may differ in each run.
 ///
 /// Do not give parameters other memory (`to()`, `set_data`, `torch::load`): the next step refuses it by name.
-/// After `torch::load` call `adopt()`, which copies the values back; until then training, evaluation and saving
-/// are refused.
+/// After `torch::load` call `adopt()`, which copies the values back; until then training, evaluation and
+/// saving are refused.
 class TorchModel final : public Model, public PlanRemark {
  public:
   /// @param factory  returns a `std::shared_ptr` of a module, or a holder as `torch::nn::Sequential`.

@@ -26,7 +26,7 @@ bool isHarmless(int code) {
          code == JWRN_TOO_MUCH_DATA;
 }
 
-/// Reads a file in memory. libjpeg ends the process on an error unless it is told to jump; so the functions
+/// Reads a file in memory. libjpeg ends the process on an error unless its handler jumps; so the functions
 /// that call it own nothing, and say by their result whether it failed.
 class JpegReader {
  public:

@@ -11,7 +11,7 @@ struct NetworkSchema {
   boost::json::object network;
   /// To be put under "$defs" of the document, to which `network` refers.
   boost::json::object definitions;
-  /// Of the updaters, schedules and initialisers: for a SchemaWriter whose fields refer to the definitions.
+  /// The updaters, schedules and initialisers: for a SchemaWriter whose fields refer to the definitions.
   SchemaFamilies families;
 };
 

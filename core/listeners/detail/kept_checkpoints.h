@@ -29,7 +29,7 @@ class KeptCheckpoints {
   /// Deletes the oldest that are too many. Logs a warning for a file that cannot be deleted.
   void removeOld();
 
-  /// Those that are counted, oldest first.
+  /// The checkpoints that are counted, oldest first.
   const std::deque<std::filesystem::path>& files() const { return files_; }
   /// The files in the directory that are this training's.
   const std::set<std::filesystem::path>& own() const { return own_; }

@@ -57,7 +57,7 @@ class BatchNormProgram final : public ModuleProgram {
       if (Peers* peers = peersOrNone()) count_ = sumOverPeers(*peers, 1, values_);
       if (count_ < 2)
         throw InvalidArgument(fmt::format(
-            "{}: in training it needs more than one value a channel, and {} has one; another batch "
+            "{}: in training it needs more than one value per channel, and {} has one; another batch "
             "size leaves no single example for the last batch",
             name_, x.shape().toString()));
       plan_->normalise(x, sums_, count_, gamma_, beta_, activation_.operationOutput(y));

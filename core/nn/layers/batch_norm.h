@@ -11,7 +11,7 @@ namespace muster {
 
 /// Batch normalisation of each channel of [C, H, W], or feature of [C]: activation(gamma (x - mean) /
 /// sqrt(variance + epsilon) + beta). In training mean and variance are the batch's, which needs more than one
-/// value a channel, and the running statistics move towards them; in evaluation they are the running
+/// value per channel, and the running statistics move towards them; in evaluation they are the running
 /// statistics, initially 0 and 1.
 ///
 /// All variances, also the running ones (unlike PyTorch's), are divided by the number of values (biased). So

@@ -43,7 +43,7 @@ std::optional<StepScore> BatchPasses::outputAndLoss(const Batch& batch, Tensor& 
   const Batch& onDevice = there(batch);
   auto& program = forward(onDevice, false);
   std::optional<StepScore> score;
-  if (tellsLoss(batch)) score = lossOf(plan_, program, onDevice, false, context_);
+  if (computesLoss(batch)) score = lossOf(plan_, program, onDevice, false, context_);
   predict(program, 0, out);
   return score;
 }
@@ -71,7 +71,7 @@ NetworkProgram& BatchPasses::forward(const Batch& batch, bool training) {
   return program;
 }
 
-bool BatchPasses::tellsLoss(const Batch& batch) const {
+bool BatchPasses::computesLoss(const Batch& batch) const {
   const auto& outputs = plan_.outputs;
   return std::ranges::all_of(outputs, [](const auto& one) { return one.head.has_value(); }) &&
          batch.labels.size() >= outputs.size() &&

@@ -42,7 +42,7 @@ class BatchPasses {
   const Batch& there(const Batch& batch);
   /// Runs a batch on the network's device forward. @return the program that holds the result.
   NetworkProgram& forward(const Batch& batch, bool training);
-  bool tellsLoss(const Batch& batch) const;
+  bool computesLoss(const Batch& batch) const;
   void predict(const NetworkProgram& program, std::size_t index, Tensor& out);
 
   std::uint64_t seed_;

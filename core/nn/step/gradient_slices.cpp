@@ -37,7 +37,7 @@ class NoPeers final : public Peers {
   void sum(std::span<double>) override {
     throw InvalidArgument(
         "accumulate: a layer adds up numbers between workers (synchronised batch normalisation), which is "
-        "not supported with more than one batch a step");
+        "not supported with more than one batch per step");
   }
 
  private:

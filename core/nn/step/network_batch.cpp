@@ -48,7 +48,7 @@ void requireOneLossMask(const NetworkPlan& plan, const std::vector<NamedTensor>&
           "network: the batch has a mask called {}; the one of time steps is called features", mask.name));
     if (found != nullptr)
       throw InvalidArgument(
-          fmt::format("network: the batch has masks called {} and {}; beside features one is read",
+          fmt::format("network: the batch has masks called {} and {}; besides features one is read",
                       found->name, mask.name));
     found = &mask;
   }

@@ -20,7 +20,7 @@ class StepResults {
 
   /// `lossInto` writes the numbers of output `index` here: float64 [kLossNumbers].
   Tensor& loss(std::size_t index) { return losses_[index]; }
-  /// Those of all outputs: float64 [outputs * kLossNumbers].
+  /// The numbers of all outputs: float64 [outputs * kLossNumbers].
   const Tensor& losses() const { return allLosses_; }
   /// float64 [1].
   Tensor& penalty() { return penalty_; }

@@ -55,7 +55,7 @@ Times timesOf(std::initializer_list<const Hashes*> parts) {
 }
 
 // Note [Equal by chance]
-// Two parts of the same data share examples if the data have repeats. Two parts can tell how many: the share
+// Two parts of the same data share examples if the data have repeats. Two parts can show how many: the share
 // of training examples that occur twice, and what the test's own repeats make of each example's probability,
 // k occurrences of n being (k - 1) / (n - 1). Few training examples show too few repeats, so the larger share
 // counts. Training examples that were copied, to give a rare class more weight, show too many: then so many

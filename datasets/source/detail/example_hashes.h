@@ -40,7 +40,7 @@ DataContents contentsOf(const PartHashes& hashes);
 std::string_view nounOf(const DataSource& source);
 
 /// A warning that the test data of one's own are the training data, or share more examples with them than
-/// chance makes, as the repeats in both tell. "" if they do not.
+/// chance makes, as the repeats in both show. "" if they do not.
 std::string sharedRemark(const DataSource& source, const PartHashes& hashes);
 /// The warning that they are the training data.
 std::string sameRemark(const DataSource& source);

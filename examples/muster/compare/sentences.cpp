@@ -47,11 +47,11 @@ std::vector<std::string> warningsOf(const BaseRun& base, const muster::Compariso
     else if (!muster::detail::periodRemark(run, batches).empty())
       seldom.push_back(arm.name);
   }
-  const auto tell = [&](std::string_view what, const std::vector<std::string>& arms) {
+  const auto say = [&](std::string_view what, const std::vector<std::string>& arms) {
     if (!arms.empty()) all.push_back(fmt::format("Warning: {}: {}.", what, fmt::join(arms, "; ")));
   };
-  tell("merged at the end of each epoch only, because an epoch has fewer iterations than the period", seldom);
-  tell("an epoch has fewer batches than workers, so some train nothing", idle);
+  say("merged at the end of each epoch only, because an epoch has fewer iterations than the period", seldom);
+  say("an epoch has fewer batches than workers, so some train nothing", idle);
   return all;
 }
 

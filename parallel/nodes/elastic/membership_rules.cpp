@@ -52,7 +52,7 @@ void MembershipRules::beat(NodeStore& store, Time now) {
   if (roster_.own().ready || generation_.number == 0 || joinRequested_) return;
   joinRequested_ = isLeftOut(store);
   if (generation_.node != 0 || joinRequested_) return;
-  roster_.look(store, now);
+  roster_.refresh(store, now);
   joinRequested_ = roster_.anyJoins(generation_.members);
 }
 
@@ -101,7 +101,7 @@ void MembershipRules::begin(NodeStore& store, Time now) {
 
 std::optional<Generation> MembershipRules::tryNext(NodeStore& store, Time now) {
   noteTime(now);
-  roster_.look(store, now);
+  roster_.refresh(store, now);
   const auto latest = latestLease(store);
   if (isOver(store)) throwLeftOut();
   const auto list = latest > 0 ? MemberList::of(store, latest) : MemberList{};
@@ -190,7 +190,7 @@ bool MembershipRules::tryLeave(NodeStore& store, Time now) {
     if (generation_.number > 0) roster_.forget();
   }
   const auto texts = generationTexts(store);
-  roster_.look(store, now);
+  roster_.refresh(store, now);
   if (roster_.anyAlive()) return true;
   if (roster_.anyOpen()) return false;
   // A text that another process has written since then stays.

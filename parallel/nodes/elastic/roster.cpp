@@ -48,7 +48,7 @@ void Roster::write(NodeStore& store) {
   store.put(kMember + process_, own_.text(++beats_));
 }
 
-void Roster::look(NodeStore& store, Time now) {
+void Roster::refresh(NodeStore& store, Time now) {
   std::map<std::string, Seen> all;
   for (const auto& name : store.names(kMember)) {
     const auto process = name.substr(kMember.size());

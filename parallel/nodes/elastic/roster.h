@@ -13,7 +13,7 @@
 
 namespace muster {
 
-/// What a process tells the others, in its text in the store.
+/// What a process announces to the others, in its text in the store.
 struct MemberCard {
   std::string common;                        ///< hash of MembershipOptions::common
   std::int64_t from = 0;                     ///< the last generation that the process was in; 0: none
@@ -45,10 +45,10 @@ class Roster {
   bool written() const { return beats_ > 0; }
 
   /// Reads all cards.
-  void look(NodeStore& store, Time now);
+  void refresh(NodeStore& store, Time now);
   /// Forgets them.
   void forget() { seen_.clear(); }
-  /// The time of the last `look`.
+  /// The time of the last `refresh`.
   Time time() const { return seenAt_; }
   bool isAlive(const std::string& process) const;
   /// True while it is unknown whether the process is alive: it has shown no sign of life, but this process
@@ -61,7 +61,7 @@ class Roster {
   /// Whether a newcomer that is alive waits to join. Of members, the store may still have the cards from
   /// before they were members.
   bool anyJoins(const std::vector<std::string>& members) const;
-  /// The number of processes that could take part, with this one.
+  /// The number of processes that could take part, including this one.
   std::size_t count() const;
   /// The processes that are ready: those of the last generation in order, then the others, newcomers last.
   /// @param before  the members of the last generation.
@@ -79,7 +79,7 @@ class Roster {
   struct Seen {
     MemberCard card;
     std::string beat;
-    Time since, changed;  // time of the first look, and of the last change
+    Time since, changed;  // time of the first refresh, and of the last change
     bool lives = false;   // whether the card has ever changed
   };
   bool isReady(const std::string& process, const Seen& seen) const {

@@ -99,8 +99,8 @@ class GlooTransport final : public NodeTransport {
     }
   }
 
-  bool tell(std::function<void()> news) override {
-    outcomes_.tell(std::move(news));
+  bool onNews(std::function<void()> news) override {
+    outcomes_.onNews(std::move(news));
     return true;
   }
 

@@ -32,7 +32,7 @@ void Outcomes::failed(std::exception_ptr problem) {
   if (news_) news_();
 }
 
-void Outcomes::tell(std::function<void()> news) {
+void Outcomes::onNews(std::function<void()> news) {
   const Lock lock(mutex_);
   news_ = std::move(news);
 }

@@ -38,8 +38,8 @@ class Outcomes {
   bool take(std::vector<int>& tickets, const std::function<void(int)>& hear);
   /// The losses since the last call. @throws the exception given to `failed`.
   std::vector<Loss> losses();
-  /// Calls `news` at each outcome from now on. After `tell({})` returns, no call is in progress.
-  void tell(std::function<void()> news);
+  /// Calls `news` at each outcome from now on. After `onNews({})` returns, no call is in progress.
+  void onNews(std::function<void()> news);
 
  private:
   struct Done {

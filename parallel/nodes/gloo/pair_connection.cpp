@@ -68,7 +68,7 @@ class PairConnection {
         helloLimit_(std::clamp<std::chrono::milliseconds>(limit / 16, 100ms, 10s)) {}
 
   std::shared_ptr<Context> connect() {
-    std::string why = "it has not told its address";
+    std::string why = "it has not published its address";
     for (int attempt = 1;; ++attempt) {
       auto context = device_.createContext(meeting_.node, meeting_.nodes);
       // Gloo waits five times this long for a connection.
@@ -94,24 +94,24 @@ class PairConnection {
     return std::chrono::ceil<std::chrono::milliseconds>(end_ - Clock::now());
   }
 
-  /// Tells the own address, and waits for the other node's in the same attempt. The node that has tried less
-  /// often takes the attempt's number from the other one.
+  /// Publishes the own address, and waits for the other node's in the same attempt. The node that has tried
+  /// less often takes the attempt's number from the other one.
   Address exchange(int attempt, const std::vector<char>& own, const std::string& why) const {
-    for (tell(attempt, own);; std::this_thread::sleep_for(10ms)) {
-      Address theirs = told(own.size());
-      if (theirs.attempt > attempt) tell(theirs.attempt, own);
+    for (publish(attempt, own);; std::this_thread::sleep_for(10ms)) {
+      Address theirs = published(own.size());
+      if (theirs.attempt > attempt) publish(theirs.attempt, own);
       if (theirs.attempt >= attempt) return theirs;
       if (rest() <= 0ms) throw NodeFailure(why);
     }
   }
 
-  void tell(int attempt, const std::vector<char>& own) const {
+  void publish(int attempt, const std::vector<char>& own) const {
     meeting_.store.put(addressName(meeting_.prefix, meeting_.node, other_),
                        fmt::format("{} {} {}\n", meeting_.word, attempt, hexOf(own)));
   }
 
-  /// Of attempt 0 if there is none of this training.
-  Address told(std::size_t size) const {
+  /// The other node's address; attempt 0 if it has published none of this training.
+  Address published(std::size_t size) const {
     std::istringstream text(meeting_.store.get(addressName(meeting_.prefix, other_, meeting_.node)));
     std::string word, hex;
     Address theirs;

@@ -117,7 +117,7 @@ void requireDiskRoom(const std::filesystem::path& path, std::int64_t bytes) {
                       type == std::filesystem::file_type::directory;
   if (path.empty() || !onDisk) return;
   struct statvfs disk {};
-  // A file system of 0 blocks does not tell its size.
+  // A file system of 0 blocks does not report its size.
   if (::statvfs(existing(path).c_str(), &disk) != 0 || disk.f_blocks == 0) return;
   const double left = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
   if (static_cast<double>(bytes) <= left) return;

@@ -94,7 +94,7 @@ std::string advice(const std::filesystem::path& resume, int nodes) {
       both);
 }
 
-/// Of the run's checkpoints; "": it writes none.
+/// The directory of the run's checkpoints; "": it writes none.
 std::filesystem::path directoryOf(const RunFile& run) {
   return run.listeners.checkpoints ? run.listeners.checkpoints->directory : "";
 }

@@ -22,7 +22,7 @@ void requireMinutes(std::string_view path, double value) {
           value);
 }
 
-/// Whether the clock can tell so many minutes from none.
+/// Whether so many minutes are more than 0 to the clock.
 bool lasts(double minutes) {
   return minutes * 60e9 >= 1;  // nanoseconds
 }

@@ -64,7 +64,7 @@ void keepOnly(json::object& object, std::string_view field) {
   object = std::move(kept);
 }
 
-/// Whether a field decides which others there are beside it.
+/// Whether a field decides which other fields there are.
 bool isKind(std::string_view path) {
   return path == "data.type" || path == kStrategyName || path == "network.name" ||
          (path.starts_with("network.") && path.ends_with(".type"));

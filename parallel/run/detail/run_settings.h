@@ -21,7 +21,7 @@ using RunSettings = std::vector<std::pair<std::string, std::string>>;
 /// in the file: runs that mean the same have the same fields.
 RunSettings fieldsOf(const RunFile& run);
 
-/// Those that decide a training's bits.
+/// The fields that decide a training's bits.
 RunSettings decisiveFields(const RunFile& run);
 
 /// Whether a run may resume one in which this decisive field has another value.

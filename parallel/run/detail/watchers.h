@@ -19,7 +19,7 @@
 
 namespace muster::detail {
 
-/// Keeps the training state that a checkpoint needs beside the model.
+/// Keeps the training state that a checkpoint needs in addition to the model.
 struct LastState final : Listener {
   void onFitEnd(Trainer& trainer) override { state = trainer.trainingState(); }
   std::optional<TrainingState> state;  // empty until `fit()` ends on this node

@@ -234,8 +234,8 @@ TEST_CASE("a run with the settings and the seed of a finished one is refused, an
   auto other = runOf("1", 1);
   other.arm = "other";
   CHECK(thrown<InvalidArgument>([&] { file.add(other); }) ==
-        "results: \"other\" with seed 1 has the settings of a finished run of \"1\", and settings tell runs "
-        "apart");
+        "results: \"other\" with seed 1 has the settings of a finished run of \"1\", and settings identify "
+        "runs");
   CHECK(readFile(file.path()) == bytes);
   CHECK(file.runs().size() == 1);
 }

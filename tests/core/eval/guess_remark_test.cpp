@@ -49,7 +49,7 @@ TEST_CASE("the interval of a share is Wilson's") {
 TEST_CASE("a classification is compared with the commonest class, and few examples do not decide") {
   CHECK(guessRemark(counted(15, 3, 3)) ==
         "the 21 held-out examples are predicted no better than by the commonest class often for all "
-        "(accuracy 0.8571, and 0.8571): the inputs may not tell it, or the training was too short");
+        "(accuracy 0.8571, and 0.8571): the inputs may not determine it, or the training was too short");
   // One of 6 is right that the commonest class has wrong, and none the other way: 1 is not above sqrt(1).
   CHECK(guessRemark(counted(5, 0, 1)) ==
         "the 6 held-out examples are predicted hardly better than by the commonest class often for all "
@@ -69,20 +69,20 @@ TEST_CASE("with class weights an example counts as much as in the loss") {
   const std::vector<float> balanced{0.5f, 4.5f};
   CHECK(guessRemark(missed, balanced) ==
         "the 20 held-out examples are predicted no better than by the class often for all (accuracy, by "
-        "class weights, 0.5000, and 0.5000): the inputs may not tell it, or the training was too short");
+        "class weights, 0.5000, and 0.5000): the inputs may not determine it, or the training was too short");
   // 14 of 20 are right, fewer than the 18 of the commonest class, but balanced it is 5/6: won is 9, lost 3.
   CHECK_CONTAINS(guessRemark(found), "no better than by the commonest class often");
   CHECK_CONTAINS(guessRemark(found, balanced), "hardly better");  // 6 is below sqrt(2 * 4.5^2 + 6 * 0.5^2)
   CHECK(guessRemark(counted(60, 30, 10), balanced).empty());      // 45 - 15 above sqrt(210)
 }
 
-TEST_CASE("held-out numbers that are all equal do not tell how well they are predicted") {
+TEST_CASE("held-out numbers that are all equal do not show how well they are predicted") {
   const Tensor fives = Tensor::of({5, 5}, {2, 1});
   CHECK(guessRemark(regressed(fives, fives)) ==
-        "the 2 held-out examples have no different numbers, so they do not tell how well price is predicted "
+        "the 2 held-out examples have no different numbers, so they do not show how well price is predicted "
         "(R2 undefined)");
   CHECK(guessRemark(regressed(fives.rows(0, 1), fives.rows(0, 1))) ==
-        "one held-out example has no different numbers, so it does not tell how well price is predicted (R2 "
+        "one held-out example has no different numbers, so it does not show how well price is predicted (R2 "
         "undefined)");
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("a regression is compared with the mean, and few examples do not decid
   CHECK(guessRemark(regressed(rising, rising)).empty());
   CHECK(guessRemark(regressed(rising, Tensor::of({5, 4, 3, 2, 1}, {5, 1}))) ==
         "the 5 held-out examples are predicted no better than by the mean of price (R2 -3.0000): the inputs "
-        "may not tell it, or the training was too short");
+        "may not determine it, or the training was too short");
 }
 
 TEST_CASE("few examples have their interval beside them") {

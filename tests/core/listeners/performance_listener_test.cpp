@@ -101,7 +101,7 @@ TEST_CASE_FIXTURE(Fixture, "a line is printed every given number of seconds") {
   CHECK(lines[1].starts_with("iteration 10: 0 samples/s"));
 }
 
-TEST_CASE_FIXTURE(Fixture, "over nodes, samples a second are those of all") {
+TEST_CASE_FIXTURE(Fixture, "over nodes, samples per second are those of all") {
   options.overNodes = true;
   options.everyIterations = 5;
   PerformanceListener listener(options);

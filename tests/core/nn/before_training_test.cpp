@@ -26,7 +26,7 @@ std::string failureOf(Model& model, DataSetIterator& data) {
   return thrown<InvalidArgument>([&] { model.fit(data); });
 }
 
-/// A regression on [N, 3] of 4 examples a batch.
+/// A regression on [N, 3] of 4 examples per batch.
 struct Regression {
   Regression() {
     const Batch all = targetBatch({3}, 8, 2, 4);
@@ -82,7 +82,7 @@ TEST_CASE("a last batch of one example is refused also if steps accumulate batch
 TEST_CASE("where a single example is enough it is trained") {
   auto images = dataOf(5, 4, {2, 3, 3});
   auto pixels = normalised({2, 3, 3});
-  CHECK(failureOf(pixels, images).empty());  // nine values a channel
+  CHECK(failureOf(pixels, images).empty());  // nine values per channel
   auto data = dataOf(5, 4), even = dataOf(6, 4);
   auto plain = normalised({3});
   CHECK(failureOf(plain, even).empty());

@@ -77,7 +77,7 @@ TEST_CASE(
   CHECK(fitRemarks(model, 20, 100, 1) ==
         std::vector<std::string>{
             "the learning rate's schedule (cosine) is 0 after 1000 iterations, and the training goes on to "
-            "2000 (100 batches an epoch); a schedule in epochs does not depend on the number of workers"});
+            "2000 (100 batches per epoch); a schedule in epochs does not depend on the number of workers"});
   MultiLayerNetwork warmed(
       {.updater = Sgd{.learningRate = WarmUpSchedule{.iterations = 100, .then = ExponentialSchedule{}}},
        .inputShape = {2},

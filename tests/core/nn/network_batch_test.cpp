@@ -154,7 +154,7 @@ TEST_CASE("masks that nothing reads are refused") {
   CHECK(refusal(one, {"weights"}).empty());
   CHECK(refusal(one, {"features", "weights"}).empty());
   CHECK(refusal(one, {"a", "b"}) ==
-        "network: the batch has masks called a and b; beside features one is read");
+        "network: the batch has masks called a and b; besides features one is read");
   CHECK(refusal(one, {"Feature"}) ==
         "network: the batch has a mask called Feature; the one of time steps is called features");
   CHECK(refusal(two, {"features", "out1"}).empty());

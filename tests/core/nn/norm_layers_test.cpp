@@ -108,7 +108,7 @@ TEST_CASE("gamma and beta get no L1, L2 or weight decay") {
     CHECK_FALSE(segment.regularised);
 }
 
-TEST_CASE("one value a channel is refused in training, and accepted in evaluation") {
+TEST_CASE("one value per channel is refused in training, and accepted in evaluation") {
   MultiLayerNetwork features({.inputShape = {3}, .layers = {BatchNorm{.name = "bn"}}});
   MultiLayerNetwork pixels({.inputShape = {3, 1, 1}, .layers = {BatchNorm{.name = "bn"}}});
   features.init();
@@ -118,10 +118,10 @@ TEST_CASE("one value a channel is refused in training, and accepted in evaluatio
     return test::thrown<InvalidArgument>([&] { model.forward(Tensor::zeros(shape), output); });
   };
   CHECK(refusal(features, {1, 3}) ==
-        "bn: in training it needs more than one value a channel, and [1, 3] has one; another batch size "
+        "bn: in training it needs more than one value per channel, and [1, 3] has one; another batch size "
         "leaves no single example for the last batch");
   CHECK(refusal(pixels, {1, 3, 1, 1}) ==
-        "bn: in training it needs more than one value a channel, and [1, 3, 1, 1] has one; another batch "
+        "bn: in training it needs more than one value per channel, and [1, 3, 1, 1] has one; another batch "
         "size leaves no single example for the last batch");
   CHECK(test::maxError(statistic(features, "bn.mean"), golden({3}, {0, 0, 0})) == 0);
   features.forward(Tensor::zeros({1, 3}), output, {.training = false});

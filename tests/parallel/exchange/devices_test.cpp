@@ -88,7 +88,7 @@ TEST_CASE("the plan says how replicas on several devices are merged, and by whic
   const auto planBy = [](std::string_view kind) {
     return fmt::format(
         "3 workers on cpu (1 thread each, not pinned), averaging every iteration, merged over 2 devices by "
-        "{}: 3 batches a round",
+        "{}: 3 batches per round",
         kind);
   };
   for (const bool works : {true, false}) {

@@ -134,7 +134,7 @@ TEST_CASE("all replicas are constructed before the first step") {
 TEST_CASE("synchronousUntil merges every iteration up to it, then at the frequency") {
   std::vector<std::int64_t> iterations;
   ToyModel model;
-  auto data = ToyIterator::ofValues(std::vector<float>(16, 2));  // 8 iterations an epoch
+  auto data = ToyIterator::ofValues(std::vector<float>(16, 2));  // 8 iterations per epoch
   const auto merges = onMerge([&](const MergeEvent& event) { iterations.push_back(event.iteration); });
   auto wrapper = toyWrapper(model, 2, 3).synchronousUntil(10).listeners({merges}).build();
   wrapper.fit(data, 2);  // the model's iterations continue to count

@@ -28,7 +28,7 @@ struct Three {
   /// The failures that are found `after` the beginning.
   std::string found(NodeHealth::Time::duration after, int waitsFor = -1) {
     std::string all;
-    health.look(
+    health.checkSilence(
         kBegin + after, [&](int n) { return n == waitsFor; },
         [&](const NodeHealth::Failure& failure) {
           all += failure.problem + (failure.lost ? " (lost) " : " ");

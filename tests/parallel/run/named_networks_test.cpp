@@ -54,7 +54,7 @@ TEST_CASE("the data give a named network its inputs and outputs") {
   // of 64.
   CHECK(parametersOf(R"({"name": "mlp", "hidden": [5, 3]})", images) == 128 * 5 + 5 + 5 * 3 + 3 + 3 * 4 + 4);
   CHECK(parametersOf(R"("mlp")", images) == 128 * 64 + 64 + 64 * 4 + 4);
-  // 3x3 convolutions of 2, 4, 8, 16 channels, 1x1 shortcuts, two numbers a channel of each normalisation.
+  // 3x3 convolutions of 2, 4, 8, 16 channels, 1x1 shortcuts, two numbers per channel of each normalisation.
   std::int64_t weights = 9 * 1 * 2 + 2 * 2 + 16 * 4 + 4;
   for (const std::int64_t c : {2, 4, 8, 16}) {
     const std::int64_t before = c == 2 ? 2 : c / 2;

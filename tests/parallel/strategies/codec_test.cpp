@@ -249,7 +249,7 @@ TEST_CASE("a codec reports its bytes, and options out of range are refused by na
   auto model = toy();
   CHECK(wrapperOf(model, 2, Averaging{.frequency = 3, .codec = Int8Codec{}}).plan() ==
         "2 workers on cpu (1 thread each, not pinned), outer averaging every 3 iterations (rate 1, momentum "
-        "0), sent as int8 (which costs time, and saves bytes over a network only): 6 batches a round");
+        "0), sent as int8 (which costs time, and saves bytes over a network only): 6 batches per round");
   const auto refusal = [](auto options) { return thrown<InvalidArgument>([&] { options.validate(); }); };
   CHECK(refusal(Averaging{.codec = TopKCodec{.share = 0}}) ==
         "averaging: codec: share must be in (0, 1], got 0");

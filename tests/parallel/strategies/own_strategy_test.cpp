@@ -82,11 +82,12 @@ TEST_CASE("a user-defined strategy with momentum equals values worked out by han
     auto data = ToyIterator::ofValues(kRounds);
     auto wrapper =
         wrapperOf(model, 2).strategy(BlockMomentum{}).internals({.pretendedDevices = devices}).build();
-    CHECK(wrapper.plan() ==
-          fmt::format("2 workers on cpu (1 thread each, not pinned), block momentum 0.5{}: 2 batches a round",
-                      devices == 0   ? ""
-                      : devices == 1 ? ", merged on cpu"
-                                     : ", merged over 2 devices by peer copies"));
+    CHECK(
+        wrapper.plan() ==
+        fmt::format("2 workers on cpu (1 thread each, not pinned), block momentum 0.5{}: 2 batches per round",
+                    devices == 0   ? ""
+                    : devices == 1 ? ", merged on cpu"
+                                   : ", merged over 2 devices by peer copies"));
     wrapper.fit(data);
     CHECK(model.parameters()[0] == 4);
     wrapper.fit(data);  // continues with its momentum

@@ -216,7 +216,8 @@ TEST_CASE("invalid options of shared gradients, and options of other modes, are 
         "averagingFrequency(2): with shared gradients workers are merged every iteration, so it must be 1");
   CHECK(refusal(toyWrapper(model, 2).sharedGradients({})) ==
         "sharedGradients: these options need TrainingMode::SharedGradients");
-  CHECK(shared(model, 2).build().plan() ==
-        "2 workers on cpu (1 thread each, not pinned), sharing encoded updates every iteration (adaptive "
-        "threshold from 0.001), whole at the end of each epoch and every 100 iterations: 2 batches a round");
+  CHECK(
+      shared(model, 2).build().plan() ==
+      "2 workers on cpu (1 thread each, not pinned), sharing encoded updates every iteration (adaptive "
+      "threshold from 0.001), whole at the end of each epoch and every 100 iterations: 2 batches per round");
 }

@@ -207,7 +207,7 @@ TEST_CASE("options that do not fit synchronous gradients are refused") {
         "measureDivergence(true): with synchronous gradients workers are merged every iteration, and their "
         "parameters "
         "stay equal, bit for bit");
-  CHECK(
-      synchronous(model, 2).build().plan() ==
-      "2 workers on cpu (1 thread each, not pinned), averaging gradients every iteration: 2 batches a round");
+  CHECK(synchronous(model, 2).build().plan() ==
+        "2 workers on cpu (1 thread each, not pinned), averaging gradients every iteration: 2 batches per "
+        "round");
 }

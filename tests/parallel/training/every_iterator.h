@@ -35,7 +35,7 @@ struct DataChain {
   std::vector<std::unique_ptr<DataSetIterator>> parts;
 };
 
-/// Iterators for the training of a small network, of 4 to 11 batches an epoch.
+/// Iterators for the training of a small network, of 4 to 11 batches per epoch.
 struct DataSource {
   std::string name;
   std::function<void(const DataFiles&, DataChain&)> add;

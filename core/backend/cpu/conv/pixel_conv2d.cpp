@@ -17,7 +17,7 @@ namespace {
 using namespace pixels;
 
 constexpr std::int64_t kMostFloats = std::int64_t{1} << 17;  // of a sample's copies: half of the second cache
-// Of several samples' copies, and of their gradients while they are packed, so that these fit the first
+// Floats of several samples' copies, and of their gradients while they are packed: these fit the first
 // cache.
 constexpr std::int64_t kPartFloats = std::int64_t{1} << 16, kPackedFloats = std::int64_t{1} << 13;
 
@@ -62,7 +62,7 @@ class PixelPlan final : public Conv2dPlan {
   std::int64_t copiedSample() const { return shape_.inChannels * channel_; }
   /// Groups of output channels have nearly equal numbers of quads: a tile of one quad is slow.
   std::int64_t firstQuad(std::int64_t group) const { return quads_ * group / groups_; }
-  /// Of the largest group of output channels.
+  /// Floats of the packed gradients of a sample, for the largest group of output channels.
   std::int64_t packedSample() const {
     return (quads_ + groups_ - 1) / groups_ * ((sizes_.pixels + 3) / 4) * kVector;
   }

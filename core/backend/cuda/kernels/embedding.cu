@@ -3,7 +3,7 @@
 #include "muster/core/backend/cuda/kernels/for_each.cuh"
 
 // Positions are sorted by the table row of their index, one byte at a time, stably. A block sorts one tile of
-// positions; the counts of each byte in each tile tell every block where to write. Atomics only count
+// positions; the counts of each byte in each tile give every block its place to write. Atomics only count
 // integers.
 
 namespace muster::cuda {

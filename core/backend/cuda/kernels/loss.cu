@@ -132,7 +132,7 @@ __device__ double binaryRow(const float* z, Label labelOf, float* gradient, std:
   return warpSum(value) / count;
 }
 
-/// Whether a class is none that the predictions tell apart; one logit tells 0 from 1.
+/// Whether a class is none that the predictions distinguish; one logit distinguishes 0 and 1.
 __device__ bool isOutOfRange(const LossCall& call, std::int64_t label) {
   return label < 0 || label >= (call.kind == LossKind::Binary ? 2 : call.features);
 }

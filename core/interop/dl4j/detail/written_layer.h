@@ -69,7 +69,7 @@ class Writing {
 
   /// The members of any layer.
   boost::json::object layer(std::string_view type) const;
-  /// Those of a layer with parameters.
+  /// The members of a layer with parameters.
   boost::json::object trained(std::string_view type, Activation activation, const Init& init) const;
   boost::json::value activation(Activation activation) const;
 

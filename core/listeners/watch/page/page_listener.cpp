@@ -98,7 +98,7 @@ std::vector<std::pair<std::string, PageCurve>> earlierCurves(CurvesFile& file, M
 }
 
 /// The page of a running training. Its content comes from the inbox: the server's thread takes it or, without
-/// a server, the listener once a second.
+/// a server, the listener once per second.
 class LivePage final : public PageSource {
  public:
   explicit LivePage(std::shared_ptr<PageInbox> inbox) : inbox_(std::move(inbox)) {}

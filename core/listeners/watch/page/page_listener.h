@@ -22,7 +22,7 @@ struct PageOptions {
   int port = 0;       ///< on 127.0.0.1; 0: any that is free
   bool serve = true;  ///< false: for `still()` and `curves` alone
   /// A file for this run's curves, whose name ends in ".curves.jsonl": `muster page DIRECTORY` shows it
-  /// beside others. An existing file is replaced when `fit()` begins. If the model was trained
+  /// together with others. An existing file is replaced when `fit()` begins. If the model was trained
   /// before, as one from a checkpoint, and the file is of a network with the same layers, the file's curves
   /// up to the model's iteration stay, and the page shows them, too; else a warning says why they begin anew,
   /// and the old file is kept with `.old` (or `.old-2` and so on) after its name. Empty: none.
@@ -69,7 +69,7 @@ class PageListener final : public Listener {
   /// The run's options, in a table.
   void hyperParameters(const std::vector<HyperParameter>& parameters);
 
-  /// Tells why `fit()` threw. Of a training that diverged the score has a last value that is no number:
+  /// Records why `fit()` threw. Of a training that diverged the score has a last value that is no number:
   ///
   ///     try { wrapper.fit(train); } catch (...) { page->failed(std::current_exception()); throw; }
   void failed(const std::exception_ptr& failure);

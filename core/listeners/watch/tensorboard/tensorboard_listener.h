@@ -29,24 +29,10 @@ struct TensorBoardOptions {
   std::shared_ptr<const EvaluationListener> evaluation = {};
 };
 
-/// Writes a training to an event file for TensorBoard, in a directory of its own for each run:
-///
-/// ```cpp
-/// auto board = std::make_shared<TensorBoardListener>("runs/averaging-2/seed-1");
-/// auto wrapper = ParallelWrapper::Builder(model).workers(2).listeners({board, board->workers()}).build();
-/// board->hyperParameters({{"workers", 2.0}, {"strategy", "averaging"}}, {"accuracy"}, "averaging-2");
-/// wrapper.fit(train);
-/// board->result("accuracy", wrapper.evaluate(test).accuracy());
-/// ```
-///
-/// `tensorboard --logdir runs` shows scalars by worker and of the merged model (TrainingReadings lists their
-/// names), histograms of each layer's parameters and of what a round changed in them, texts, and a table of
-/// all runs with their options and results. W&B imports the same files.
-///
-/// If `fit()` resumes a checkpoint, use the same directory: the curves continue from the checkpoint's
-/// iteration. For a training that resumes nothing, use a new directory: TensorBoard's data server, which
-/// reads files by default, keeps earlier points whose steps come before a curve's first new point, and curves
-/// that the new training does not have. `--load_fast=false` leaves out all of them but texts.
+/// Writes a training to an event file for TensorBoard, in a directory of its own for each run: scalars by
+/// worker and of the merged model (TrainingReadings lists their names), histograms of each layer's parameters
+/// and of what a round changed in them, texts, and a row for the table of all runs. An example, and which
+/// directory a resumed training takes: examples/docs/results.md, "TensorBoard".
 ///
 /// Watching changes no bit of the training. If the disk is full, a warning is logged, and the training
 /// continues without the file. Each record is written at once, so TensorBoard follows a running training.

@@ -53,7 +53,7 @@ TEST_CASE("a process is alive while its card changes, open while it was watched 
         Look{150ms, true, true, false}, Look{249ms, false, true, false}, Look{250ms, false, false, false}}) {
     CAPTURE(look.time.count());
     if (look.writes) other.write(store);
-    own.look(store, at(look.time));
+    own.refresh(store, at(look.time));
     CHECK(own.isAlive("b") == look.alive);
     CHECK(own.anyAlive() == look.alive);
     CHECK(own.isOpen("b") == look.open);
@@ -74,7 +74,7 @@ TEST_CASE("members of the last generation come first in their order, newcomers l
   for (Roster* one : {&own, &second, &newcomer, &stranger}) one->own().ready = true;
   for (int beat = 0; beat < 2; ++beat) {
     for (Roster* one : {&second, &newcomer, &stranger}) one->write(store);
-    own.look(store, at(beat * 50ms));
+    own.refresh(store, at(beat * 50ms));
   }
   const Names before{"m", "z", "k"};
   bool more = false;
@@ -85,7 +85,7 @@ TEST_CASE("members of the last generation come first in their order, newcomers l
   CHECK(own.anyJoins(before));
   CHECK_FALSE(own.anyJoins({"m", "k", "a"}));
   busy.write(store);  // not ready yet
-  own.look(store, at(60ms));
+  own.refresh(store, at(60ms));
   CHECK(own.ready(before, more) == Names{"m", "k", "a"});
   CHECK(more);
 }
@@ -103,7 +103,7 @@ TEST_CASE("two processes are apart if both lost each other in the same generatio
     if (c.one > 0) own.own().lost["b"] = c.one;
     if (c.other > 0) other.own().lost["a"] = c.other;
     other.write(store);
-    own.look(store, at(0ms));
+    own.refresh(store, at(0ms));
     CHECK(own.areApart("a", "b") == c.apart);
     CHECK(own.areApart("b", "a") == c.apart);
   }
@@ -116,7 +116,7 @@ TEST_CASE("of two processes that are apart this one, or the first, is in the gen
   own.own().lost["b"] = b.own().lost["m"] = 3;
   a.own().lost["c"] = c.own().lost["a"] = 4;
   for (Roster* one : {&a, &b, &c}) one->write(store);
-  own.look(store, at(0ms));
+  own.refresh(store, at(0ms));
   CHECK(own.together({"b", "a", "m", "c"}) == Names{"a", "m"});
   CHECK(own.together({"c", "m"}) == Names{"c", "m"});
   CHECK(own.together({"m"}) == Names{"m"});

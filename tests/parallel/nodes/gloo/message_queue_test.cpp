@@ -36,12 +36,12 @@ TEST_CASE("losses are taken once; a failure of the network is thrown, the first 
 TEST_CASE("each outcome is news, until the listener is gone") {
   Outcomes outcomes;
   int news = 0;
-  outcomes.tell([&] { ++news; });
+  outcomes.onNews([&] { ++news; });
   outcomes.done(1, 1, true);
   outcomes.lost(1, "why");
   outcomes.failed(std::make_exception_ptr(NodeFailure("text")));
   CHECK(news == 3);
-  outcomes.tell({});
+  outcomes.onNews({});
   outcomes.done(2, 1, true);
   CHECK(news == 3);
 }

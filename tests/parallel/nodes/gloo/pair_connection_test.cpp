@@ -51,12 +51,12 @@ TEST_CASE("two nodes that connect themselves to each other exchange messages, wh
   }
 }
 
-TEST_CASE("a node that never tells its address is not waited for") {
+TEST_CASE("a node that never publishes its address is not waited for") {
   StoredTexts store;
   const auto device = loopback();
   CHECK(thrown<NodeFailure>([&] {
           connectPair(*device, {store, "run-", "word", 0, 2}, 1, 50ms);
-        }) == "it has not told its address");
+        }) == "it has not published its address");
   CHECK(store.names("") == std::vector<std::string>{"run-address-0-1"});
 }
 

@@ -41,8 +41,8 @@ const CHARTS = [
   {title: 'Distance of the replicas', unit: 'from their mean before a merge, relative', match: /^merge\/divergence$/,
    arm: 'merge/divergence', marks: true},
   {title: 'Learning rate', match: /^training\/learning rate$/, arm: 'training/learning rate'},
-  {title: 'Speed', unit: 'samples a second', match: /^training\/samples per second$/, arm: 'training/samples per second'},
-  {title: 'Projected speed', unit: 'samples a second, log', match: /^projection\//, across: 'workers', log: true,
+  {title: 'Speed', unit: 'samples per second', match: /^training\/samples per second$/, arm: 'training/samples per second'},
+  {title: 'Projected speed', unit: 'samples per second, log', match: /^projection\//, across: 'workers', log: true,
    logAcross: true, points: true, arm: 'projection/samples per second'},
   {title: 'Time of all workers', match: /^time\/all\//, stacked: true},
   {title: 'Time of worker', match: /^time\/worker 0\//, stacked: true, choice: /^time\/worker (\d+)\//},
@@ -51,7 +51,7 @@ const CHARTS = [
   {title: 'Memory of the process', unit: 'bytes', match: /^memory\//, text: bytesText, arm: 'memory/resident bytes'},
   {title: 'Change to parameters', unit: 'norms of a round, log', match: /^ratio\//, log: true},
   {title: 'Norms of the parameters', unit: 'log', match: /^norm\//, log: true},
-  {title: 'What the strategy tells', match: /^merge\/(?!divergence$|milliseconds$|bytes$)/},
+  {title: 'What the strategy reports', match: /^merge\/(?!divergence$|milliseconds$|bytes$)/},
   {title: 'More', match: /^(?!score\/|test\/|validation\/|merge\/|training\/|time\/|memory\/|ratio\/|norm\/|projection\/|at\/|mark\/)/},
 ];
 
@@ -206,8 +206,8 @@ class Chart {
     } else {
       this.build(rows);
     }
-    const told = names.slice(0, 8).map((name, i) => `${this.shown(name)} ${this.text(this.newest[i])}`).join(', ');
-    this.plot.setAttribute('aria-label', `${this.kind.title} by ${this.across}, newest: ${told}`);
+    const text = names.slice(0, 8).map((name, i) => `${this.shown(name)} ${this.text(this.newest[i])}`).join(', ');
+    this.plot.setAttribute('aria-label', `${this.kind.title} by ${this.across}, newest: ${text}`);
     this.under.textContent = AXES[this.across] || this.across;
     return true;
   }
@@ -326,12 +326,12 @@ class Chart {
       canvas.lineTo(x + 4, y - 4);
       canvas.stroke();
     }
-    const told = new Set();
+    const shown = new Set();
     for (const {x: place, what, index} of this.marks || []) {
       const x = graph.toDomXCoord(place);
       const name = this.names[index];
       if (!within(x) || this.arms && this.hidden.has(name)) continue;
-      told.add(what);
+      shown.add(what);
       const y = area.y + area.h;
       canvas.fillStyle = this.arms ? this.colour(index) : cssColour('--ink');
       canvas.beginPath();
@@ -340,7 +340,7 @@ class Chart {
       canvas.lineTo(x + 4, y - 1);
       canvas.fill();
     }
-    this.note.textContent = [...told].map(what => `▲ ${MARKS[what]}.`).join(' ');
+    this.note.textContent = [...shown].map(what => `▲ ${MARKS[what]}.`).join(' ');
     const {target} = this.view;
     if (this.kind.scale && target) {
       const y = graph.toDomYCoord(this.kind.scale.to(target));

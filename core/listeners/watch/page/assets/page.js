@@ -136,7 +136,7 @@ function showTexts() {
   byId('to-words').hidden = blocks.length === 0;
 }
 
-/** Draws what has changed; not while paused, and no oftener than twice a second. */
+/** Draws what has changed; not while paused, and at most twice per second. */
 function show() {
   showState();
   if (paused || store.changed.size === 0 || document.hidden && !still) return;
