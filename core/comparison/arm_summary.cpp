@@ -132,8 +132,8 @@ ArmSummary summariseArm(std::string name, std::span<const RunRecord> all, double
     summary.loaded |= run.loaded;
     if (!run.failed()) {
       finished.push_back(run);
-      summary.judged += run.judged ? 1 : 0;
-      if (!run.guess.empty() && summary.guesses++ == 0) summary.guess = run.guess;
+      summary.guesses.judged += run.judged ? 1 : 0;
+      if (!run.guess.empty() && summary.guesses.count++ == 0) summary.guesses.first = run.guess;
     } else if (summary.failures++ == 0) {
       summary.failure = run.failure.empty() ? "it was not tested" : run.failure;
     }

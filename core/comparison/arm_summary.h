@@ -33,15 +33,20 @@ struct TargetReached {
   WorkerCost cost;              ///< up to that test, means over those seeds
 };
 
+/// Which of an arm's runs that came to their end have hardly learnt.
+struct Guesses {
+  std::size_t judged = 0;  ///< of how many it is known whether they learnt (RunRecord::judged)
+  std::size_t count = 0;   ///< how many of these were hardly better than one answer for all examples
+  std::string first;       ///< RunRecord::guess of the first of them
+};
+
 /// An arm's results over its finished seeds. A failed seed counts only in `runs` and `failures`.
 struct ArmSummary {
   std::string name;
   std::size_t runs = 0;      ///< finished
   std::size_t failures = 0;  ///< how many of the runs
   std::string failure;       ///< why the first of them ended
-  std::size_t judged = 0;    ///< of how many others it is known whether they learnt (RunRecord::judged)
-  std::size_t guesses = 0;   ///< how many of these were hardly better than one answer for all examples
-  std::string guess;         ///< RunRecord::guess of the first of them
+  Guesses guesses;           ///< of the others
   SampleMean score;          ///< at the end
   SampleMean difference;     ///< of the score to the baseline's, seed by seed; count 0: the baseline
   SampleMean recomputed;     ///< the score with recomputed statistics; count 0: not measured
@@ -58,7 +63,7 @@ struct ArmSummary {
 
   bool trained() const { return score.count > 0; }
   /// Whether most of its runs that were judged are hardly better than one answer for all examples.
-  bool guessed() const { return 2 * guesses > judged; }
+  bool guessed() const { return 2 * guesses.count > guesses.judged; }
   /// Whether it has runs and none of them came to an end.
   bool diverged() const { return runs > 0 && failures == runs; }
   /// The geometric mean over the seeds; NaN where `logSpeedUp` has none.

@@ -78,7 +78,7 @@ std::string guessSentence(const ComparisonSummary& s) {
   }
   if (one == nullptr) return {};
   return fmt::format("No arm is clearly better than one answer for all examples, as in a run of {}: {}. ",
-                     one->name, one->guess);
+                     one->name, one->guesses.first);
 }
 
 std::string divergedClause(const Verdicts& v) {

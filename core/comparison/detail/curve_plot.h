@@ -18,7 +18,7 @@ struct CurvePoint {
 struct Curve {
   std::string name;
   std::size_t style = 0;  ///< its number among the arms
-  std::vector<CurvePoint> points;
+  std::vector<CurvePoint> points = {};
   std::string marks = {};  ///< of its wall times, timeMarks
 };
 

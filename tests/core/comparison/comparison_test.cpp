@@ -280,8 +280,8 @@ TEST_CASE("a warning says that no arm is better than one answer for all, and a n
     if (seed > 1) other.guess = "it was said of other";
     given.run(2, seed, {}).failure = "nan";
   }
-  CHECK(given.arm("base").guesses == 3);
-  CHECK(given.arm("other").guess == "it was said of other");
+  CHECK(given.arm("base").guesses.count == 3);
+  CHECK(given.arm("other").guesses.first == "it was said of other");
   CHECK(given.arm("other").guessed());
   CHECK_FALSE(given.arm("wild").guessed());
   CHECK(
@@ -314,7 +314,7 @@ TEST_CASE(
   CHECK(toJson(read) == earlier);
   given.c.runs[0] = {read, read};
   given.run(0, 3, {0.5}).guess = "it was said";
-  CHECK(given.arm("base").judged == 1);
+  CHECK(given.arm("base").guesses.judged == 1);
   CHECK(given.arm("base").guessed());
 }
 
