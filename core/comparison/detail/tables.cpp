@@ -55,7 +55,7 @@ std::string targetCell(const ArmSummary& arm, const ComparisonSummary& s, const 
 
 /// timeMarks after a number or a name.
 std::string marks(bool oversubscribed, bool loaded) {
-  return (oversubscribed || loaded ? " " : "") + timeMarks(oversubscribed, loaded);
+  return oversubscribed || loaded ? fmt::format(" {}", timeMarks(oversubscribed, loaded)) : "";
 }
 
 std::string secondsCell(const ArmSummary& arm, const SampleMean& seconds) {
