@@ -73,30 +73,6 @@ void readUnmerged(const TrainingState& state, Ledger& ledger) {
   }
 }
 
-/// What the state holds of the ledger of `workers`, except what `readUnmerged` reads.
-Ledger ledgerIn(const TrainingState& state, std::size_t workers) {
-  const auto numbers = numbersIn<std::int64_t>(state, kRounds, kRoundsFields);
-  const auto weights = numbersIn<double>(state, kWeights, 0);
-  requireSaved(detail::isCounted(numbers[Finished]),
-               "training state: \"{}\" has {} finished rounds, which is impossible", kRounds,
-               numbers[Finished]);
-  requireSaved(std::ranges::all_of(weights, detail::isCounted<double>),
-               "training state: \"{}\" must be finite and not negative", kWeights);
-  requireSaved(detail::isCounted(numbers[Landings]) && detail::isCounted(numbers[EpochIteration]),
-               "training state: \"{}\" has {} landings after iteration {}, which is impossible", kRounds,
-               numbers[Landings], numbers[EpochIteration]);
-  Ledger ledger{.roundsBefore = numbers[Finished],
-                .epochIteration = numbers[EpochIteration],
-                .workers = std::vector<Tally>(workers),
-                .plan = {.iterations = numbers[Iterations],
-                         .launch = fragmentsIn(numbers[Launch]),
-                         .land = fragmentsIn(numbers[Land])},
-                .flights = FragmentFlights(workers),
-                .landingsBefore = numbers[Landings]};
-  ledger.flights.resume(fragmentsIn(numbers[InFlight]), weights);
-  return ledger;
-}
-
 /// Resuming repeats the order of the landings, one by one: refuses more than the trained batches allow.
 void requirePossibleLandings(std::int64_t landings, const EpochPosition& position,
                              const DataSetIterator& data) {
@@ -201,7 +177,25 @@ Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStra
 }
 
 Ledger savedLedger(const TrainingState& state, std::size_t workers) {
-  Ledger ledger = ledgerIn(state, workers);
+  const auto numbers = numbersIn<std::int64_t>(state, kRounds, kRoundsFields);
+  const auto weights = numbersIn<double>(state, kWeights, 0);
+  requireSaved(detail::isCounted(numbers[Finished]),
+               "training state: \"{}\" has {} finished rounds, which is impossible", kRounds,
+               numbers[Finished]);
+  requireSaved(std::ranges::all_of(weights, detail::isCounted<double>),
+               "training state: \"{}\" must be finite and not negative", kWeights);
+  requireSaved(detail::isCounted(numbers[Landings]) && detail::isCounted(numbers[EpochIteration]),
+               "training state: \"{}\" has {} landings after iteration {}, which is impossible", kRounds,
+               numbers[Landings], numbers[EpochIteration]);
+  Ledger ledger{.roundsBefore = numbers[Finished],
+                .epochIteration = numbers[EpochIteration],
+                .workers = std::vector<Tally>(workers),
+                .plan = {.iterations = numbers[Iterations],
+                         .launch = fragmentsIn(numbers[Launch]),
+                         .land = fragmentsIn(numbers[Land])},
+                .flights = FragmentFlights(workers),
+                .landingsBefore = numbers[Landings]};
+  ledger.flights.resume(fragmentsIn(numbers[InFlight]), weights);
   if (ledger.landingsBefore > 0) readUnmerged(state, ledger);
   return ledger;
 }
