@@ -1,9 +1,17 @@
 #include "muster/core/comparison/run_recorder.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <ctime>
+#include <fstream>
+
 #include "muster/core/comparison/detail/others_load.h"
 #include "muster/core/eval/guess_remark.h"
 #include "muster/core/eval/non_finite_prediction.h"
 #include "tests/support/fake_trainer.h"
+#include "tests/support/skip.h"
 #include "tests/support/test.h"
 
 namespace muster {
@@ -104,6 +112,29 @@ TEST_CASE("others keep at most all cores busy, and of a short time nothing is sa
   CHECK(OthersLoad::coresOf(9.5, 0.5, 2, 2) == 2);  // 4.5 by the counts, on two cores
   CHECK(OthersLoad::coresOf(1, 2, 2, 2) == 0);
   CHECK(OthersLoad::coresOf(0.1, 0, 0.02, 2) == 0);
+  CHECK(OthersLoad::coresOf(0.4, 0, 0.4, 2) == 0);
+  const long cores = ::sysconf(_SC_NPROCESSORS_ONLN);
+  CHECK_FALSE(OthersLoad::crowds(0.1, cores));  // a quiet machine
+  CHECK(OthersLoad::crowds(0.2, cores));
+  CHECK_FALSE(OthersLoad::crowds(1, cores - 1));
+  CHECK(OthersLoad::crowds(1.5, cores - 1));
+}
+
+TEST_CASE("what another process computes is counted in seconds of cores") {
+  std::string name;
+  double ticks = 0;
+  if (!(std::ifstream("/proc/stat") >> name >> ticks) || ticks == 0)
+    return test::skip("the system does not count the time of its cores");
+  const detail::OthersLoad load;
+  const auto begin = std::chrono::steady_clock::now();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    while (std::clock() < CLOCKS_PER_SEC * 7 / 10) continue;
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  const double cores = load.cores();
+  CHECK(cores * std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > 0.6);
 }
 
 TEST_CASE("the recorder tests at each multiple of the samples, and does not count a test's time") {

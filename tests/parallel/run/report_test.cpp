@@ -5,6 +5,7 @@
 #include "muster/core/io/json_value.h"
 #include "muster/parallel/run/detail/watching.h"
 #include "muster/parallel/run/run_session.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
@@ -61,6 +62,19 @@ TEST_CASE("a report of classes has the confusion matrix, and of pictures the mis
     before = sureness;
   }
   CHECK_FALSE(document.as_object().contains("warnings"));
+}
+
+TEST_CASE("a report of an interrupted training says so") {
+  if (!detail::pagesBuilt()) return test::skip(detail::kNoPage);
+  const test::TemporaryDirectory directory;
+  std::stop_source stop;
+  RunSession session(runIn(directory, R"({"type": "mixtures", "trainExamples": 400, "testExamples": 30})"),
+                     {test::onMerge([&](const MergeEvent&) { stop.request_stop(); })});
+  session.train(stop.get_token());
+  const auto document = documentOf(session, session.evaluate(), "report.html, confusion.txt");
+  CHECK(session.interruption() != "");
+  CHECK(document.at("warnings").at(0).as_string() == session.interruption());
+  CHECK_CONTAINS(test::readFile(directory / "new/r/confusion.txt"), "\n" + session.interruption() + "\n");
 }
 
 TEST_CASE("a report of numbers has no matrix, and tells what makes its scores say too little") {

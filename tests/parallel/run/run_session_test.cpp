@@ -113,6 +113,22 @@ TEST_CASE("a session resumes a saved one to the bits of a single training") {
   CHECK(stateBits(second.network()) == stateBits(whole.network()));
 }
 
+TEST_CASE("checkpoints are kept by their number and their epochs, and hold the run") {
+  const test::TemporaryDirectory directory;
+  const auto c = directory / "c";
+  RunSession(
+      runIn(directory, {"training.epochs=5", "listeners.checkpoints=" + c.string(),
+                        "listeners.checkpoints.keepLast=1", "listeners.checkpoints.keepEveryEpochs=2"}))
+      .train();
+  std::set<std::int64_t> epochs;
+  for (const auto& name : test::namesIn(c)) {
+    if (!name.ends_with(".safetensors")) continue;
+    epochs.insert(Network::load(c / name)->epoch());
+    CHECK(detail::runIn(c / name)->training.epochs == 5);
+  }
+  CHECK(epochs == std::set<std::int64_t>{2, 4, 5});
+}
+
 TEST_CASE("results have the scores of the examples to validate with, also where there are no others") {
   const test::TemporaryDirectory directory;
   test::writeFile(directory / "rows.csv", [] {

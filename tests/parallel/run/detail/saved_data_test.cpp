@@ -122,6 +122,7 @@ TEST_CASE("a model's data are divided as for its training, and an override that 
   CHECK(heldOut({}) == held);  // the run's own seed is 123
   CHECK(heldOut({"data.seed=9", "data.shuffle=false"}) == held);
   CHECK(heldOut({"data.splitSeed=5"}) == held);
+  CHECK(heldOut({"data.seed=5", "data.splitSeed=-1"}) == held);
   for (const auto& [set, difference] : {std::pair{"data.splitSeed=123", "data.splitSeed 5 (now 123)"},
                                         {"data.splitSeed=-1", "data.splitSeed 5 (now -1)"},
                                         {"data.validationExamples=20", "data.validationExamples 10 (now 20)"},
@@ -251,6 +252,9 @@ TEST_CASE("a training that begins with a model that may know what is held out no
   CHECK(warnings({"data.seed=5"}).empty());
   CHECK(warnings({"data.seed=5", "data.validationExamples=4"}).empty());
   CHECK(warnings({"data.seed=5", "data.validationExamples=20"}) == known);
+  CHECK(warnings({"data.seed=5", "data.validationExamples=4", "data.testExamples=8"}) == known);
+  for (const char* other : {"data.validationExamples=4", "data.testExamples=8"})
+    CHECK(warnings({"data.seed=9", other}) == known);
   tables.write("rows.csv", kTurned);
   CHECK(warnings({"data.seed=5"}) == known);
 
@@ -296,6 +300,8 @@ TEST_CASE("what a model's own beginnings have learned is known to its evaluation
   CHECK(tables.prepared({more, "training.initialModel=b"}).warnings ==
         Texts{"training.initialModel b" + learned});
   CHECK(tables.prepared({more, "training.resume=c"}).warnings == Texts{"training.resume c" + learned});
+  CHECK(remark("c", "validation", {more, "data.test=rows.csv"}) ==
+        "c" + learned.substr(0, learned.find("; ")));
   begin("a", "b");  // with the same rows held out
   CHECK(remark("b", "validation").empty());
 
@@ -305,6 +311,28 @@ TEST_CASE("what a model's own beginnings have learned is known to its evaluation
         Texts{"training.initialModel plain " + silent});
   begin("plain", "b");
   CHECK(remark("b", "validation") == "b began with plain, which " + silent);
+}
+
+TEST_CASE("tensors of another file are not taken for ones that a model knows, nor those of a silent model") {
+  RunFile run;
+  run.data = {.type = "safetensors", .train = "new"};
+  run.training.initialModel = "m";
+  LoadedData data;
+  data.rows.validation = {0};
+  data.contents.training = {.examples = 4, .ordered = "1", .unordered = "2"};
+  const auto warnings = [&](const EarlierTraining& earlier) {
+    data.contents.earlier = {earlier};
+    return detail::dataWarnings(run, data);
+  };
+  const ExampleContents learned{.examples = 3, .ordered = "3", .unordered = "4"};
+  const auto trainedWith = [&](const char* file) {
+    return warnings({.model = "m", .data = {.type = "safetensors", .train = file}, .training = learned});
+  };
+  CHECK(trainedWith("old").empty());
+  CHECK(trainedWith("new") ==
+        Texts{"training.initialModel m was trained when new had 3 examples (now 4), so it may have "
+              "learned some of those held out now; data.test=FILE tests with new examples"});
+  CHECK(warnings({.model = "m"}).empty());
 }
 
 }  // namespace

@@ -3,12 +3,28 @@
 #include <typeinfo>
 
 #include "muster/core/data/in_memory.h"
+#include "muster/core/listeners/reduce_on_plateau.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/test.h"
 
 using namespace muster;
 using namespace muster::detail;
+
+namespace {
+
+/// Data to train and to validate with: four examples of two numbers, in batches of two.
+LoadedData fourExamples() {
+  LoadedData data;
+  for (auto* part : {&data.train, &data.validation})
+    *part =
+        std::make_unique<InMemoryDataSetIterator>(Tensor::zeros({4, 2}), Tensor::zeros({4}, DType::Int64), 2);
+  return data;
+}
+
+const MultiLayerConfiguration kSmall{.inputShape = {2}, .layers = {Output{.classes = 2}}};
+
+}  // namespace
 
 TEST_CASE("a run has the listeners that it asks for, in the order in which they need each other") {
   using Names = std::vector<std::string_view>;
@@ -28,12 +44,9 @@ TEST_CASE("a run has the listeners that it asks for, in the order in which they 
        {"ScoreListener", "EvaluationListener", "EpochRecord", "ReduceOnPlateau", "CheckpointListener",
         "EarlyStopping"}},
   };
-  MultiLayerNetwork network({.inputShape = {2}, .layers = {Output{.classes = 2}}});
+  MultiLayerNetwork network(kSmall);
   network.init();
-  LoadedData data;
-  for (auto* part : {&data.train, &data.validation})
-    *part =
-        std::make_unique<InMemoryDataSetIterator>(Tensor::zeros({4, 2}), Tensor::zeros({4}, DType::Int64), 2);
+  auto data = fourExamples();
   RunFile run;
   run.network = network.toJson();
   for (const auto& [listeners, shown, own] : cases) {
@@ -49,6 +62,33 @@ TEST_CASE("a run has the listeners that it asks for, in the order in which they 
     CHECK((watchers.tests != nullptr) == (listeners.testEvery + listeners.testIterations > 0));
     CHECK((watchers.stopping != nullptr) == listeners.earlyStopping.has_value());
   }
+}
+
+TEST_CASE("listeners have the options that the run gives them") {
+  MultiLayerNetwork network(kSmall);
+  network.init();
+  auto data = fourExamples();
+  RunFile run;
+  run.network = network.toJson();
+  run.listeners = {.progress = false,
+                   .testEvery = 2,
+                   .testIterations = 3,
+                   .earlyStopping = RunEarlyStopping{.everyEpochs = 2,
+                                                     .patience = 3,
+                                                     .minImprovement = 0.25,
+                                                     .maxMinutes = 0.5,
+                                                     .restoreBest = false,
+                                                     .bestFile = "b"},
+                   .reduceOnPlateau = RunPlateau{
+                       .factor = 0.5, .patience = 4, .minImprovement = 0.125, .minFactor = 0.0625}};
+  const auto watchers = watch(run, data, network, {});
+  CHECK(watchers.tests->describe() ==
+        "EvaluationListener (everyEpochs=2, everyIterations=3, examples=4, batchSize=2)");
+  CHECK(watchers.stopping->describe() ==
+        "EarlyStopping (monitor=loss, mode=min, everyEpochs=2, patience=3, minImprovement=0.25, "
+        "maxTime=30000000000 ns, restoreBest=false, examples=4, batchSize=2)");
+  CHECK_CONTAINS(dynamic_cast<const ReduceOnPlateau&>(*watchers.all.at(5)).describe(),
+                 "factor 0.5, above 0.125), patience=4, minFactor=0.0625)");
 }
 
 TEST_CASE("merges and their bytes are counted, and the state at the end is kept") {
