@@ -259,6 +259,9 @@ TEST_CASE("of two --set of the same field the later one wins, also if one of the
   CHECK(before.training.strategy == "diloco");
   CHECK(before.training.strategyOptions == "every=9");
   CHECK(with({"data.directory=d", "data.type=mnist"}).data.directory == "d");
+  // Another type of data drops all fields of the old one.
+  for (const auto* const type : {"fashion", "idx", "csv", "images", "safetensors"})
+    CHECK(RunFile::parse(whole(type).toJson(), {{"data.type=mixtures"}}).data.type == "mixtures");
 }
 
 TEST_CASE("short forms: a strategy or updater by name, a learning rate as 0.01, a whole number as 2.0") {

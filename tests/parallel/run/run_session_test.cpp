@@ -127,6 +127,10 @@ TEST_CASE("checkpoints are kept by their number and their epochs, and hold the r
     CHECK(detail::runIn(c / name)->training.epochs == 5);
   }
   CHECK(epochs == std::set<std::int64_t>{2, 4, 5});
+  const RunSession next(runIn(directory, {"training.epochs=6", "training.resume=" + c.string()}));
+  const auto resumed = next.prepared().resumed.file;
+  CHECK(resumed.parent_path() == c);
+  CHECK(parseJson(resultsText(next, {}, 1)).at("resumedFrom").as_string() == resumed.string());
 }
 
 TEST_CASE("results have the scores of the examples to validate with, also where there are no others") {

@@ -70,6 +70,8 @@ TEST_CASE("a field of the listeners out of range, or that contradicts another, i
   for (const auto& [listeners, text] : cases)
     CHECK_REFUSED(checkRun(runWith({}, listeners)), "listeners." + text);
   CHECK_NOTHROW(checkRun(runWith({}, {.earlyStopping = RunEarlyStopping{.patience = 0}})));
+  const RunCheckpoints nanoseconds{.directory = "c", .everyEpochs = 0, .everyMinutes = 1e-10};
+  CHECK_NOTHROW(checkRun(runWith({}, {.checkpoints = nanoseconds})));
 }
 
 TEST_CASE("elastic nodes have no page and no curves") {

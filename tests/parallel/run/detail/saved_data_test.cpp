@@ -136,6 +136,24 @@ TEST_CASE("a model's data are divided as for its training, and an override that 
   CHECK(chooseSplit(other, "m", "validation").remark ==
         "m: was trained with data.validationExamples 10 (now 20): what was held out then is held out now");
   CHECK(loadData(other.data).rows.validation == held);
+  auto tested = tables.run({"data.test=new.csv"});
+  chooseSplit(tested, "m", "validation");
+  CHECK(tested.data.test == "new.csv");
+}
+
+TEST_CASE("a model may train with fewer examples of a data set, but is not tested with others of them") {
+  const Tables tables;
+  const std::string all = R"(data={"type": "mixtures", "trainExamples": 60, "validationExamples": 10})";
+  tables.save("m", {all});
+  const auto isAsTrained = [&](const char* part, Texts sets) {
+    sets.insert(sets.begin(), all);
+    auto run = tables.run(sets);
+    return chooseSplit(run, "m", part, sets).asTrained;
+  };
+  const std::string fewer = "data.trainExamples=40";
+  CHECK(isAsTrained("train", {}));
+  CHECK_FALSE(isAsTrained("train", {fewer}));
+  CHECK_THROWS_AS(isAsTrained("validation", {fewer}), FileError);
 }
 
 TEST_CASE(
@@ -154,6 +172,7 @@ TEST_CASE(
   CHECK(rows("validation", {"data.test=new.csv"}).validation == known.validation);
   CHECK(rows("test", {}).test == known.test);
   CHECK(rows("test", {"data.validationExamples=4"}).test == known.test);
+  CHECK(rows("test", {"data.validationExamples=4"}).validation == known.validation);
 }
 
 TEST_CASE("a model is not tested with what its training did not hold out, and other tests are advised") {
