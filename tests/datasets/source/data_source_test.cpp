@@ -377,6 +377,10 @@ TEST_CASE("tensors and images are held out as splitAt divides them, first for th
   const auto images = loadData(drawn);
   ImageSetIterator expected(splitAt(gaussianMixtures(kDrawingSeed, true, 40), 32, 7).second, 8);
   CHECK(featuresOf(*images.validation) == featuresOf(expected));
+  const auto order = [](std::int64_t splitSeed) {  // is drawn by the other seed
+    return featuresOf(*loadData({.type = "mixtures", .trainExamples = 40, .splitSeed = splitSeed}).train);
+  };
+  CHECK(order(7) == order(-1));
 }
 
 TEST_CASE("test examples that are training examples are named, but not those that chance makes") {

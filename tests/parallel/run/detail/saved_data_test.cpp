@@ -219,6 +219,12 @@ TEST_CASE("data that have changed, or those of another file, are not taken for t
         "m: was trained with rows.csv, and other.csv has the same examples in another order; advice");
   CHECK(refusal("rows.csv", kTurned, "train") ==
         "m: was trained when rows.csv had the same examples in another order; advice");
+  CHECK(refusal("rows.csv", kMore, "train") ==
+        "m: was trained when rows.csv had 40 examples (now 41); advice");
+  const auto drawn = tables.run({R"(data={"type": "mixtures", "trainExamples": 60})"}).data;
+  CHECK_NOTHROW(detail::requireSameTrainingData("m", drawn, loadData(drawn), "validation", "advice"));
+  CHECK(log.all().back() ==
+        "warning: m: was trained with rows.csv, and mixtures has other examples, of which it may know some");
 }
 
 TEST_CASE("a test set that a model has learned is named, whatever the run trains with now") {
