@@ -259,6 +259,14 @@ TEST_CASE("a test set that a model has learned is named, whatever the run trains
       "m was trained when rows.csv had 40 examples (now 41), so it may have learned some of the rows that "
       "test it";
   CHECK(remarks("new.csv", "rows.csv") == Texts{grown, grown});
+
+  auto run = tables.run();
+  run.data = {.type = "idx", .trainImages = "a", .trainLabels = "l"};
+  LoadedData learned, tested;
+  learned.contents.training = tested.contents.test = {.examples = 3, .ordered = "1", .unordered = "2"};
+  saveModel(*Network::load("m"), "m", detail::notesOf(run, learned));
+  run.data = {.type = "idx", .trainImages = "b", .trainLabels = "l", .testImages = "c", .testLabels = "l"};
+  CHECK_CONTAINS(detail::testRemark("m", run.data, tested), "data.testImages c, data.trainImages a");
 }
 
 TEST_CASE("a training that begins with a model that may know what is held out now, or tests, is warned of") {
@@ -327,6 +335,13 @@ TEST_CASE("what a model's own beginnings have learned is known to its evaluation
   CHECK(tables.prepared({more, "training.resume=c"}).warnings == Texts{"training.resume c" + learned});
   CHECK(remark("c", "validation", {more, "data.test=rows.csv"}) ==
         "c" + learned.substr(0, learned.find("; ")));
+  const auto earlier = [&](const Texts& sets, const char* resumed) {
+    Texts models;
+    for (const auto& one : detail::earlierTrainings(tables.run(sets), resumed)) models.push_back(one.model);
+    return models;
+  };
+  CHECK(earlier({}, "c") == Texts{"b", "a"});
+  CHECK(earlier({"training.initialModel=c"}, "") == Texts{"c", "a"});  // b has learned what c has
   begin("a", "b");  // with the same rows held out
   CHECK(remark("b", "validation").empty());
 
