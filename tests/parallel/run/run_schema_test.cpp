@@ -1,0 +1,344 @@
+// The schema of run files, beside what the program takes and refuses.
+#include "muster/parallel/run/run_schema.h"
+
+#include <functional>
+#include <regex>
+#include <set>
+
+#include "muster/core/nn/models/char_lstm.h"
+#include "muster/core/nn/models/lenet.h"
+#include "muster/core/nn/models/mlp.h"
+#include "muster/core/nn/models/resnet18.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/core/optim/schedules.h"
+#include "muster/core/optim/updaters.h"
+#include "muster/parallel/run/detail/run_overrides.h"
+#include "tests/parallel/run/whole_runs.h"
+#include "tests/support/json_schema.h"
+
+namespace {
+
+using namespace muster;
+using test::asJson, test::eachField, test::graphWith, test::layerTypes, test::problem, test::typesIn,
+    test::whole, test::withNetwork, test::wrong;
+namespace json = boost::json;
+
+/// The words that a description explains, as in "nll: ...; mse, mae and huber: ...", but that are no values.
+std::set<std::string> wordsOtherThanValues(const json::object& field) {
+  const auto* const values = field.if_contains("enum");
+  if (!values) return {};
+  std::set<std::string> words, allowed;
+  for (const auto& value : values->as_array())
+    if (value.is_string()) allowed.emplace(value.get_string());
+  const std::string text(field.at("description").as_string());
+  const std::regex explained(R"((?:^|; )(\w+(?:(?:, | and | or )\w+)*): )"), word(R"(\w+)");
+  for (std::sregex_iterator clause(text.begin(), text.end(), explained), end; clause != end; ++clause) {
+    const auto head = (*clause)[1].str();
+    for (std::sregex_iterator one(head.begin(), head.end(), word); one != end; ++one)
+      words.insert(one->str());
+  }
+  for (const char* between : {"and", "or"}) words.erase(between);
+  if (allowed.contains("")) words.erase("empty");
+  std::erase_if(words, [&](const std::string& one) { return allowed.contains(one); });
+  return words;
+}
+
+}  // namespace
+
+TEST_CASE("the schema has the options of each strategy, with their types in run files") {
+  const auto schema = json::parse(runFileSchema());
+  const test::JsonSchema checks(schema);
+  const auto& strategy =
+      schema.at("properties").at("training").at("properties").at("strategy").at("anyOf").at(0);
+  const auto& rules = strategy.at("allOf").as_array();
+  REQUIRE(rules.size() == strategy.at("properties").at("name").at("enum").as_array().size());
+  for (const auto& rule : rules) {
+    const auto& name = rule.at("if").at("properties").at("name").at("const").as_string();
+    CAPTURE(std::string(name));
+    auto run = whole("mnist");
+    run.training.workers = 4;
+    run.training.strategy = name;
+    run.training.strategyOptions = "";
+    CHECK(checks.problem(asJson(run)) == "");
+    const auto written = asJson(run).at("training").at("strategy").as_object();
+    const auto& options = rule.at("then").at("properties").as_object();
+    for (const auto& [option, value] : options) {
+      const std::string_view path = option;
+      if (written.contains(path)) continue;
+      CAPTURE(std::string(path));  // of another type of the option that it is in
+      CHECK(options.contains(path.substr(0, path.find('.'))));
+      CHECK(value.at("description").as_string().starts_with("of "));
+    }
+    for (const auto& [option, value] : written) {
+      if (option == "name") continue;
+      CAPTURE(std::string(option));
+      REQUIRE(options.contains(option));
+      const auto* const type = options.at(option).as_object().if_contains("type");
+      if (!type) continue;
+      CHECK((*type == "boolean") == value.is_bool());
+      CHECK((*type == "integer") <= value.is_int64());
+      CHECK((*type == "number") <= value.is_number());
+    }
+  }
+  auto run = asJson(whole("mnist"));
+  run.at("training").at("strategy").as_object()["updaterState"] = "keeps";
+  CHECK(checks.problem(run) == R"(/training/strategy/updaterState: is none of ["average","keep","reset"])");
+}
+
+TEST_CASE("the schema has the types of each option with options of its own, and refuses other options") {
+  const auto schema = json::parse(runFileSchema());
+  const test::JsonSchema checks(schema);
+  auto run = asJson(whole("mnist"));
+  const auto strategy = [&](const json::object& options) {
+    run.at("training").as_object()["strategy"] = options;
+    return checks.problem(run);
+  };
+  for (const auto& rule :
+       schema.at_pointer("/properties/training/properties/strategy/anyOf/0/allOf").as_array())
+    for (const auto& [option, values] : rule.at("then").at("properties").as_object()) {
+      const std::string name(rule.at("if").at("properties").at("name").at("const").as_string());
+      const auto refusal = problem(run, {"training.strategy.name=" + name,
+                                         fmt::format("training.strategy.{}=?", std::string_view(option))});
+      const auto words = refusal.find("there is no type \"?\"; there are ");
+      if (words == refusal.npos) continue;
+      CAPTURE(refusal);
+      std::string known;
+      for (const auto& word : values.at("enum").as_array())
+        known.append(known.empty() ? "; there are " : ", ").append(word.as_string());
+      CHECK(refusal.ends_with(known));
+    }
+  for (const auto& options : {json::object{{"every", 3}, {"period", "qsr"}, {"period.alpha", 0.2}},
+                              {{"name", "averaging"}, {"codec", "top-k"}, {"codec.share", 0.1}},
+                              {{"name", "overlapped"}, {"landing", "pull"}, {"landing.strength", 0.1}},
+                              {{"name", "shared"}, {"threshold", "target"}, {"threshold.density", 0.1}},
+                              {{"name", "asynchronous"}, {"speeds", json::array{1, 0.5}}, {"staleness", 2}},
+                              {{"name", "easgd"}, {"elasticity", "none"}},
+                              {{"name", "hierarchical"}, {"levels", "4:2,16:all"}}})
+    CHECK_MESSAGE(strategy(options) == "", json::serialize(options));
+  CHECK(strategy({{"evry", 3}}) == "/training/strategy: unknown field evry");
+  CHECK(strategy({{"name", "diloco"}, {"codec.shore", 1}}) ==
+        "/training/strategy: unknown field codec.shore");
+  CHECK(strategy({{"codec", 7}}).starts_with("/training/strategy/codec: is none of "));
+  CHECK(strategy({{"name", "easgd"}, {"elasticity", true}})
+            .starts_with("/training/strategy/elasticity: is no "));
+}
+
+TEST_CASE(
+    "the schema refuses what the program refuses: no workers, own monitors, other modes, unknown parts") {
+  const test::JsonSchema checks(json::parse(runFileSchema()));
+  for (const auto& [set, text] :
+       {std::pair("training.workers=0", "/training/workers: too small"),
+        {"training.epochs=0", "/training/epochs: too small"},
+        {"training.groups=0", "/training/groups: too small"},
+        {"training.threadsPerWorker=0", "/training/threadsPerWorker: too small"},
+        {"data.batch=0", "/data/batch: too small"},
+        {"listeners.earlyStopping.monitor=own", "/listeners/earlyStopping/monitor: is none of "},
+        {"listeners.earlyStopping.mode=most", "/listeners/earlyStopping/mode: is none of "},
+        {"compare.foo=1", "/compare: unknown field foo"},
+        {"compare.testEvery=often", "/compare/testEvery: is no "}}) {
+    auto run = asJson(whole("mnist"));
+    detail::applyOverride(run.as_object(), set);
+    CAPTURE(set);
+    CHECK(checks.problem(run).starts_with(text));
+    CHECK(problem(run) != "");
+  }
+  auto run = asJson(whole("mnist"));
+  run.as_object()["compare"] = json::parse(
+      R"({"arms": ["averaging every={1,10}"], "seeds": [1, 2], "tune": ["learningRate=0.1,0.2"],
+          "testEvery": 100, "baseline": "averaging every=1", "target": 97.5, "link": "10Gbit,50us"})");
+  CHECK(checks.problem(run) == "");
+  CHECK(problem(run) == "");
+}
+
+TEST_CASE("run files of all data types, models, layers, updaters and schedules satisfy the schema") {
+  const test::JsonSchema schema(json::parse(runFileSchema()));
+  for (const auto type : kDataTypes) {
+    CAPTURE(type);
+    CHECK(schema.problem(asJson(whole(type))) == "");
+  }
+  auto edited = withNetwork(convnet());
+  CHECK(schema.problem(edited) == "");
+  edited.as_object()["$schema"] = "run.schema.json";  // by which an editor finds it
+  CHECK(schema.problem(edited) == "");
+  CHECK(problem(edited) == "");
+  CHECK(schema.problem(withNetwork(lenet(10))) == "");
+  CHECK(schema.problem(withNetwork(mlp({8}, 3))) == "");
+  CHECK(schema.problem(withNetwork(charLstm(32))) == "");
+  CHECK(schema.problem(withNetwork(resnet18(10))) == "");
+  for (const auto& type : layerTypes()) {
+    CAPTURE(type);
+    const auto graph = graphWith(type);
+    CHECK(schema.problem(withNetwork(graph)) == "");
+    MultiLayerConfiguration chain;
+    chain.layers = {graph.vertices[0].layer};
+    const bool oneInput = chain.layers[0].module().takesOneInput();
+    CHECK((schema.problem(withNetwork(chain)) == "") == oneInput);
+  }
+  auto network = convnet();
+  const auto takes = [&](const Updater& updater) {
+    network.updater = updater;
+    return schema.problem(withNetwork(network));
+  };
+  for (const auto& type : typesIn(std::type_identity<LibraryUpdaters>()))
+    CHECK_MESSAGE(takes(Updater::named(type, 0.5)) == "", type);
+  for (const Schedule& schedule :
+       {Schedule(StepSchedule{}), Schedule(ExponentialSchedule{}), Schedule(CosineSchedule{}),
+        Schedule(WarmUpSchedule{.then = WarmUpSchedule{.then = CosineSchedule{}}})})
+    CHECK_MESSAGE(takes(Adam{.learningRate = schedule}) == "", std::string(schedule.type()));
+  for (const Init& init : {Init::xavier(), Init::he(), Init::normal(0.1), Init::uniform(0.1), Init::zero(),
+                           Init::constant(0.5)}) {
+    network.layers = {Dense{.units = 3, .init = init}};
+    CHECK_MESSAGE(schema.problem(withNetwork(network)) == "", std::string(nameOf(init.kind)));
+  }
+}
+
+TEST_CASE("the schema has each layer of the library, with exactly the fields that files have") {
+  const auto schema = json::parse(runFileSchema());
+  for (const bool vertices : {false, true}) {
+    const auto& layer = schema.at("$defs").at(vertices ? "vertex" : "layer");
+    std::size_t described = 0;
+    for (const auto& type : layerTypes()) {
+      CAPTURE(type);
+      const auto graph = graphWith(type);
+      if (!vertices && !graph.vertices[0].layer.module().takesOneInput()) continue;
+      auto written = json::parse(graph.toJson()).at("vertices").at(0).as_object();
+      if (!vertices)
+        for (const auto* own : {"vertex", "inputs"}) written.erase(own);
+      const json::object* fields = nullptr;
+      for (const auto& rule : layer.at("allOf").as_array())
+        if (rule.at("if").at("properties").at("type").at("const") == json::value(type))
+          fields = &rule.at("then").at("properties").as_object();
+      REQUIRE(fields != nullptr);
+      ++described;
+      CHECK(fields->size() == written.size());
+      for (const auto& [name, value] : written) CHECK_MESSAGE(fields->contains(name), std::string(name));
+    }
+    CHECK(layer.at("properties").at("type").at("enum").as_array().size() == described);
+    CHECK(layer.at("allOf").as_array().size() == described);
+  }
+}
+
+TEST_CASE("an invalid network is refused by the schema and by the program") {
+  const test::JsonSchema schema(json::parse(runFileSchema()));
+  int fields = 0;
+  const auto everyField = [&](json::value run) {
+    REQUIRE(problem(run) == "");
+    eachField(run, "", [&](const std::string& path, const std::string& key, json::object& in) {
+      if (!path.starts_with("network.")) return;
+      CAPTURE(path);
+      ++fields;
+      const json::value right = in.at(key);
+      in[key] = wrong(right);
+      CHECK(schema.problem(run) != "");
+      in[key] = right;
+      in[key + "x"] = right;
+      CHECK(schema.problem(run) != "");
+      in.erase(key + "x");
+    });
+  };
+  everyField(withNetwork(convnet()));
+  everyField(withNetwork(resnet18(10)));
+  auto slow = mlp({8}, 3);
+  slow.updater = AdamW{.learningRate = WarmUpSchedule{.then = StepSchedule{}}};
+  everyField(withNetwork(slow));
+  CHECK(fields > 300);
+
+  const auto chain = withNetwork(convnet()), graph = withNetwork(resnet18(10));
+  const auto refused = [&](json::value run, const std::string& pointer, const json::value& value) {
+    CAPTURE(pointer);
+    const auto slash = pointer.rfind('/');
+    json::value* in = &run;
+    for (std::size_t at = 1; at < slash;) {
+      const auto end = pointer.find('/', at);
+      const auto key = pointer.substr(at, end - at);
+      in = in->is_array() ? &in->get_array().at(std::stoul(key)) : &in->get_object().at(key);
+      at = end + 1;
+    }
+    const auto last = pointer.substr(slash + 1);
+    if (in->is_array())
+      in->get_array().at(std::stoul(last)) = value;
+    else
+      in->get_object()[last] = value;
+    CHECK(problem(run) != "");
+    return schema.problem(run);
+  };
+  const std::string first = "/network/layers/0", vertex = "/network/vertices/1";
+  CHECK(refused(chain, first + "/type", "covn2d").starts_with(first + "/type: is none of "));
+  CHECK(refused(chain, first, {{"type", "combine"}}).starts_with(first + "/type: is none of "));
+  CHECK(refused(chain, first, {{"units", 3}}) == first + ": has no \"type\"");
+  CHECK(refused(chain, first + "/kernel", {5}) == first + "/kernel: too short");
+  CHECK(refused(chain, first + "/kernel", {5, 5, 5}) == first + "/kernel: too long");
+  CHECK(refused(chain, first + "/units", 3) == first + ": unknown field units");
+  CHECK(refused(chain, first + "/activation", "rleu").starts_with(first + "/activation: is none of "));
+  CHECK(refused(chain, "/network/updater/type", "adma").starts_with("/network/updater/type: is none of "));
+  CHECK(refused(chain, "/network/updater/beta1", 0.5) == "/network/updater: unknown field beta1");
+  CHECK(refused(chain, "/network/updater/learningRate", true) ==
+        "/network/updater/learningRate: is no \"object\"");
+  CHECK(refused(chain, "/network/seed", -1) == "/network/seed: too small");
+  CHECK(refused(chain, "/network/version", 2) == "/network/version: is not 1");
+  CHECK(refused(chain, "/network/format", "muster.Chain").starts_with("/network/format: is none of "));
+  CHECK(refused(chain, "/network/vertices", json::array()) == "/network: unknown field vertices");
+  CHECK(refused(graph, "/network/inputShape", {1}) == "/network: unknown field inputShape");
+  CHECK(refused(graph, vertex, {{"type", "flatten"}, {"vertex", "a"}}) == vertex + ": has no \"inputs\"");
+  for (const auto* name : {"format", "version", "layers"}) {
+    auto less = chain;
+    less.as_object()["network"].as_object().erase(name);
+    CHECK(problem(less) != "");
+    CHECK(schema.problem(less) == fmt::format("/network: has no \"{}\"", name));
+  }
+}
+
+TEST_CASE("the schema has every field of a run file") {
+  const auto schema = json::parse(runFileSchema());
+  for (const auto type : kDataTypes) {
+    auto run = asJson(whole(type));
+    eachField(run, "", [&](const std::string& path, const std::string&, json::object&) {
+      if (path.starts_with("network.") || path.starts_with("training.strategy.")) return;
+      CAPTURE(path);
+      const json::value* at = &schema;
+      std::string_view rest = path;
+      while (at && !rest.empty()) {
+        const auto dot = std::min(rest.find('.'), rest.size());
+        const auto* properties = at->as_object().if_contains("properties");
+        at = properties ? properties->as_object().if_contains(rest.substr(0, dot)) : nullptr;
+        rest.remove_prefix(std::min(dot + 1, rest.size()));
+      }
+      CHECK(at != nullptr);
+    });
+  }
+}
+
+TEST_CASE("every field of a run file has a description, of values that it has") {
+  // Walks the schema: every property whose schema is not {} (described elsewhere), and not the type that a
+  // rule is about.
+  std::size_t described = 0;
+  const std::function<void(const json::value&, const std::string&)> walk = [&](const json::value& schema,
+                                                                               const std::string& path) {
+    if (const auto* list = schema.if_array())
+      for (const auto& one : *list) walk(one, path);
+    if (!schema.is_object()) return;
+    for (const auto& [keyword, inside] : schema.get_object()) {
+      if (keyword == "if" || keyword == "default") continue;
+      if (keyword != "properties") {
+        walk(inside, path);
+        continue;
+      }
+      for (const auto& [name, field] : inside.as_object()) {
+        const auto at = path + "/" + std::string(name);
+        if (name != "type" || !field.as_object().contains("const")) {
+          if (field.as_object().empty()) continue;
+          CAPTURE(at);
+          const auto* const text = field.as_object().if_contains("description");
+          REQUIRE(text != nullptr);
+          CHECK(text->as_string().size() > 3);
+          CHECK_FALSE(text->as_string().ends_with('.'));
+          CHECK(wordsOtherThanValues(field.as_object()).empty());
+          ++described;
+        }
+        walk(field, at);
+      }
+    }
+  };
+  walk(json::parse(runFileSchema()), "");
+  CHECK(described > 300);
+}
