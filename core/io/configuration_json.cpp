@@ -4,6 +4,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/nearest_word.h"
+#include "muster/core/io/detail/field_ranges.h"
 #include "muster/core/io/detail/layer_json.h"
 #include "muster/core/io/detail/network_schema.h"
 #include "muster/core/io/detail/schema_writer.h"
@@ -164,6 +165,7 @@ json::object graphSchema(const SchemaFamilies& families) {
   output.field("weight", anOutput.weight, "factor of its loss in the score");
   const auto named = [](const SchemaWriter& fields) {
     auto schema = fields.schema();
+    detail::setRanges(schema.at("properties").as_object(), "", detail::networkRanges());
     schema["required"] = json::array{"name"};
     return schema;
   };

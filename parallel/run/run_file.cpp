@@ -135,6 +135,7 @@ RunFile readRun(std::string_view text, std::span<const std::string> overrides) {
   detail::RunComparison comparison;  // which muster compare reads
   reader.group("compare", [&](JsonReader& in) { detail::visitComparison(in, comparison); });
   reader.finish();
+  detail::checkComparison(comparison);
   readStrategy(value.get_object(), run.training);
   detail::checkRun(run);
   if (isNamedNetwork(run.network)) run.network = withAllOptions(run.network);

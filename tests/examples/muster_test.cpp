@@ -8,6 +8,7 @@
 #include "muster/core/nn/models/resnet18.h"
 #include "muster/parallel/run/run_session.h"
 #include "tests/examples/sandbox.h"
+#include "tests/support/json_schema.h"
 #include "tests/support/png.h"
 #include "tests/support/pseudo_terminal.h"
 #include "tests/support/state_bits.h"
@@ -486,6 +487,31 @@ TEST_CASE("every command has a help text, and muster prints the schema") {
   }
   CHECK_CONTAINS(muster.succeeds("help compare").out, "\n  muster compare run.json --arm averaging ");
   CHECK(json::parse(muster.succeeds("schema").out).at("properties").at("training").is_object());
+}
+
+TEST_CASE("run files that muster ships and prints are valid by the schema that it prints") {
+  const Muster muster;
+  const test::JsonSchema schema(json::parse(muster.succeeds("schema").out));
+  muster.write("rows.csv", "size,kind\n1.5,a\n2.5,b\n4.5,a\n8.5,b\n");
+  for (const auto* const kind : {"cat", "dog"})
+    for (int i = 0; i < 4; ++i) muster.draw(fmt::format("pictures/{}/{}.png", kind, i), 40 * i, 8, 8);
+  for (const std::string arguments :
+       {"", " mnist", " rows.csv", " rows.csv --label size --regression", " pictures", " --network mlp",
+        " --network convnet", " --network resnet18"}) {
+    CAPTURE(arguments);
+    CHECK(schema.problem(json::parse(muster.succeeds("example" + arguments).out)) == "");
+  }
+  const auto shipped = std::filesystem::path(MUSTER_MNIST_RUN).parent_path();
+  int files = 0;
+  for (const auto& folder : {shipped, shipped / "compare"})
+    for (const auto& file : std::filesystem::directory_iterator(folder)) {
+      if (file.path().extension() != ".json") continue;
+      CAPTURE(file.path().string());
+      CHECK(schema.problem(json::parse(test::readFile(file.path()))) == "");
+      CHECK_NOTHROW(RunFile::read(file.path()));
+      ++files;
+    }
+  CHECK(files == 5);
 }
 
 TEST_CASE("results go to standard output where - or /dev/stdout is the file, and models do not") {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <boost/json.hpp>
+#include <regex>
 
 #include "tests/support/standard.h"
 
@@ -52,13 +53,29 @@ class JsonSchema {
       return "";
     }
     if (keyword == "if") return check(rule, value, at).empty() ? check(schema.at("then"), value, at) : "";
-    if (isOneOf({"minimum"}))
-      return !value.is_number() || value.to_number<double>() >= rule.to_number<double>() ? ""
-                                                                                         : at + ": too small";
-    if (isOneOf({"items", "minItems", "maxItems"})) return ofArray(keyword, rule, value, at);
+    if (isOneOf({"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"}))
+      return ofNumber(keyword, rule, value, at);
+    if (keyword == "pattern")
+      return !value.is_string() ||
+                     std::regex_search(value.as_string().c_str(), std::regex(rule.as_string().c_str()))
+                 ? ""
+                 : at + ": does not match " + textOf(rule);
+    if (isOneOf({"items", "minItems", "maxItems", "uniqueItems"})) return ofArray(keyword, rule, value, at);
     if (isOneOf({"properties", "required", "additionalProperties"}))
       return ofObject(schema, keyword, rule, value, at);
     throw std::runtime_error("JSON Schema: unknown keyword " + std::string(keyword));
+  }
+
+  static std::string ofNumber(std::string_view keyword, const Value& rule, const Value& value,
+                              const std::string& at) {
+    if (!value.is_number()) return "";
+    const auto number = value.to_number<double>(), bound = rule.to_number<double>();
+    const bool inside = keyword == "minimum"            ? number >= bound
+                        : keyword == "exclusiveMinimum" ? number > bound
+                        : keyword == "maximum"          ? number <= bound
+                                                        : number < bound;
+    if (inside) return "";
+    return at + (keyword.ends_with("inimum") ? ": too small" : ": too large");
   }
 
   std::string ofArray(std::string_view keyword, const Value& rule, const Value& value,
@@ -67,6 +84,11 @@ class JsonSchema {
     if (array == nullptr) return "";
     if (keyword == "minItems")
       return array->size() >= rule.to_number<std::size_t>() ? "" : at + ": too short";
+    if (keyword == "uniqueItems") {
+      for (auto one = array->begin(); one != array->end(); ++one)
+        if (std::find(array->begin(), one, *one) != one) return at + ": has " + textOf(*one) + " twice";
+      return "";
+    }
     if (keyword == "maxItems") return array->size() <= rule.to_number<std::size_t>() ? "" : at + ": too long";
     for (std::size_t i = 0; i < array->size(); ++i)
       if (auto found = check(rule, (*array)[i], at + "/" + std::to_string(i)); !found.empty()) return found;

@@ -3,6 +3,7 @@
 #include <boost/json/array.hpp>
 #include <utility>
 
+#include "muster/core/io/detail/field_ranges.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/core/io/json_value.h"
 
@@ -42,7 +43,10 @@ void SchemaWriter::object(std::string_view name, std::string& type,
       JsonWriter preset;
       preset.object(name, type, inside);
       json::array forms{json::object{{"$ref", "#/$defs/" + family->second}}};
-      forms.push_back(json::object{{"type", family->second == "schedule" ? "number" : "string"}});
+      if (family->second == "schedule")
+        forms.push_back(json::object{{"type", "number"}, {"minimum", 0}});
+      else
+        forms.push_back(json::object{{"type", "string"}});
       return put(name, {{"anyOf", forms}, {"default", parseJson(preset.line()).as_object().at(name)}});
     }
   SchemaWriter writer(families_);
@@ -67,10 +71,31 @@ json::object SchemaWriter::schema() const {
   return {{"type", "object"}, {"properties", properties_}, {"additionalProperties", false}};
 }
 
+namespace {
+
+/// Requires the fields whose defaults are out of range, such as sizes of 0, which no file can leave out.
+void requireFields(json::object& schema) {
+  json::array required;
+  for (auto& [name, value] : schema.at("properties").as_object()) {
+    auto& field = value.as_object();
+    const auto* const preset = field.if_contains("default");
+    const auto* const least = field.if_contains("minimum");
+    if (!preset || !least || !preset->is_int64() || preset->get_int64() >= least->to_number<std::int64_t>())
+      continue;
+    field.erase("default");
+    required.emplace_back(name);
+  }
+  if (!required.empty()) schema["required"] = std::move(required);
+}
+
+}  // namespace
+
 json::object schemaOfTypes(std::string_view key, std::string_view description,
                            const std::vector<std::pair<std::string, json::object>>& types) {
   json::array names, rules;
-  for (const auto& [type, schema] : types) {
+  for (auto [type, schema] : types) {
+    setRanges(schema.at("properties").as_object(), type, networkRanges());
+    requireFields(schema);
     names.emplace_back(type);
     const json::object is{{key, json::object{{"const", type}}}};
     rules.push_back(json::object{{"if", json::object{{"properties", is}, {"required", json::array{key}}}},

@@ -58,7 +58,8 @@ class SchemaWriter final : public Fields {
   std::string description_;  // of the next field; "": none
 };
 
-/// The schema of an object whose `key` names a type, and whose other fields depend on it.
+/// The schema of an object of a network whose `key` names a type, and whose other fields depend on it; they
+/// have the `networkRanges`, and are required where their defaults are out of range.
 /// @param description  of `key`.
 /// @param types  the schema of each type's object, by the type's name.
 boost::json::object schemaOfTypes(std::string_view key, std::string_view description,

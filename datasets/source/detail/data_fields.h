@@ -91,7 +91,7 @@ inline void classWeights(JsonWriter& writer, std::string_view name, DataSource& 
   });
 }
 inline void classWeights(SchemaWriter& writer, std::string_view name, DataSource&) {
-  const boost::json::object number{{"type", "number"}};
+  const boost::json::object number{{"type", "number"}, {"minimum", 0}};
   writer.put(name, {{"anyOf", boost::json::array{boost::json::object{{"type", "array"}, {"items", number}},
                                                  boost::json::object{{"type", "object"},
                                                                      {"additionalProperties", number}}}}});

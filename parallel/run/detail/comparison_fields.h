@@ -22,6 +22,9 @@ struct RunComparison {
   std::string link = {};
 };
 
+/// @throws InvalidArgument naming the field that is out of range.
+void checkComparison(const RunComparison& comparison);
+
 template <typename Visitor>
 void visitComparison(Visitor& v, RunComparison& c) {
   v.describe("ways to train, as in averaging every=10");
@@ -29,7 +32,8 @@ void visitComparison(Visitor& v, RunComparison& c) {
   v.describe("seeds of the first weights and of the order of the examples");
   if constexpr (std::same_as<Visitor, SchemaWriter>)
     v.put("seeds", {{"type", "array"},
-                    {"items", boost::json::object{{"type", "integer"}, {"minimum", 1}}},
+                    {"items", boost::json::object{{"type", "integer"}}},
+                    {"uniqueItems", true},
                     {"default", boost::json::array{1, 2, 3}}});
   else
     v.numbers("seeds", c.seeds);

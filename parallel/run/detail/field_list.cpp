@@ -39,7 +39,8 @@ std::string valuesOf(const json::object& schema) {
   if (const auto* forms = schema.if_contains("anyOf")) {
     std::string text;
     for (const auto& form : forms->get_array()) {
-      const auto words = form.get_object().contains("enum") ? "its name" : valuesOf(form.get_object());
+      const auto* const names = form.get_object().if_contains("enum");
+      const auto words = names && names->get_array().size() > 9 ? "its name" : valuesOf(form.get_object());
       if (text.find(words) == text.npos) text.append(text.empty() ? "" : " or ").append(words);
     }
     return text;
@@ -69,6 +70,21 @@ std::string presetText(const json::value& value) {
   return value.is_double() ? fmt::format("{}", value.get_double()) : printJsonLine(value);
 }
 
+/// The range that a schema has, in words; a largest value that only keeps counts from overflowing is left
+/// out.
+std::string rangeOf(const json::object& schema) {
+  constexpr double kLarge = 1e12;
+  constexpr std::pair<std::string_view, std::string_view> kBounds[] = {{"minimum", "at least"},
+                                                                       {"exclusiveMinimum", "above"},
+                                                                       {"maximum", "at most"},
+                                                                       {"exclusiveMaximum", "below"}};
+  std::string text;
+  for (const auto& [keyword, words] : kBounds)
+    if (const auto* const bound = schema.if_contains(keyword); bound && bound->to_number<double>() < kLarge)
+      text += fmt::format(", {} {}", words, presetText(*bound));
+  return text;
+}
+
 void addLines(const json::object& properties, const std::string& prefix, std::vector<FieldLine>& all) {
   for (const auto& [name, value] : properties) {
     const auto& schema = value.get_object();
@@ -88,7 +104,7 @@ std::string wordOf(const json::value& value) {
 FieldLine lineOf(std::string path, const json::object& schema) {
   const auto* const preset = schema.if_contains("default");
   const auto* const description = schema.if_contains("description");
-  return {std::move(path), valuesOf(schema), preset ? presetText(*preset) : "",
+  return {std::move(path), valuesOf(schema) + rangeOf(schema), preset ? presetText(*preset) : "",
           description ? std::string(description->get_string()) : ""};
 }
 

@@ -1,11 +1,14 @@
 #include "muster/parallel/run/detail/run_checks.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "muster/core/base/error.h"
+#include "muster/core/comparison/network_link.h"
 #include "muster/core/device/device.h"
 #include "muster/core/io/network_json.h"
 #include "muster/datasets/source/detail/field_rules.h"
+#include "muster/parallel/run/detail/comparison_fields.h"
 #include "muster/parallel/run/detail/run_overrides.h"
 #include "muster/parallel/run/named_networks.h"
 #include "muster/parallel/strategies/named_strategy.h"
@@ -150,6 +153,22 @@ void checkRun(const RunFile& run) {
   checkListeners(run.listeners);
   checkNodes(run);
   run.makeStrategy(1);
+}
+
+void checkComparison(const RunComparison& c) {
+  for (auto seed = c.seeds.begin(); seed != c.seeds.end(); ++seed) {
+    require(*seed == std::floor(*seed) && *seed >= 1 && *seed <= kMost,
+            "compare.seeds: each must be a whole number between 1 and {}, got {}", kMost, *seed);
+    require(std::find(c.seeds.begin(), seed, *seed) == seed, "compare.seeds: {} is given twice", *seed);
+  }
+  requireBetween("compare.testEvery", c.testEvery, 0, kMost);
+  require(c.target < 100, "compare.target must be below 100: an accuracy in percent, or R2; got {}",
+          c.target);
+  if (!c.link.empty()) try {
+      parseNetworkLink(c.link);
+    } catch (const InvalidArgument& error) {
+      throw InvalidArgument(fmt::format("compare.{}", error.what()));
+    }
 }
 
 void checkNewRun(const RunFile& run) {

@@ -424,12 +424,12 @@ TEST_CASE("a run file is written and read back, and a results file gives its con
 }
 
 TEST_CASE("fields are listed by path with their values and defaults") {
-  CHECK(detail::fieldAt("training.workers").values == "whole number");
+  CHECK(detail::fieldAt("training.workers").values == "whole number, at least 1, at most 1024");
   CHECK(detail::fieldAt("training.workers").preset == "1");
   CHECK(detail::fieldAt("training.mathMode").values == "auto, fp32, tf32, bf16");
   CHECK(detail::fieldAt("training.mathMode").preset == "\"auto\"");
   CHECK(detail::fieldAt("data.classWeights").values == "list of numbers or numbers by name");
-  CHECK(detail::fieldAt("data.label").values == "text or whole number");
+  CHECK(detail::fieldAt("data.label").values == "text or whole number, at least 1");
   CHECK(detail::fieldAt("listeners.checkpoints.best.monitor").values.starts_with("accuracy, loss"));
   CHECK(detail::fieldAt("data.type").preset.empty());
   CHECK_THROWS_AS(detail::fieldAt("training.worker"), std::out_of_range);

@@ -1,10 +1,12 @@
 // The schema of run files, beside what the program takes and refuses.
 #include "muster/parallel/run/run_schema.h"
 
+#include <cmath>
 #include <functional>
 #include <regex>
 #include <set>
 
+#include "muster/core/base/comma_list.h"
 #include "muster/core/nn/models/char_lstm.h"
 #include "muster/core/nn/models/lenet.h"
 #include "muster/core/nn/models/mlp.h"
@@ -13,6 +15,8 @@
 #include "muster/core/optim/schedules.h"
 #include "muster/core/optim/updaters.h"
 #include "muster/parallel/run/detail/run_overrides.h"
+#include "muster/parallel/run/named_networks.h"
+#include "muster/parallel/strategies/named_strategy.h"
 #include "tests/parallel/run/whole_runs.h"
 #include "tests/support/json_schema.h"
 
@@ -22,6 +26,23 @@ using namespace muster;
 using test::asJson, test::eachField, test::graphWith, test::layerTypes, test::problem, test::typesIn,
     test::whole, test::withNetwork, test::wrong;
 namespace json = boost::json;
+
+/// A run file with `graphWith`, whose layer has sizes that its type could have.
+json::value sized(json::value run) {
+  auto& network = run.at("network").as_object();
+  auto& layer = network.at("vertices").at(0).as_object();
+  const auto type = layer.at("type").as_string();
+  for (const auto* const size : {"units", "outChannels", "vocabulary", "features", "to"})
+    if (layer.contains(size)) layer[size] = 2;
+  if (type == "output") layer["loss"] = "mse";
+  if (type == "reshape") layer["shape"] = {2, 2};
+  if (type == "merge" || type == "combine") layer["inputs"] = {"in", "in"};
+  for (const auto& shape : {json::array{4}, json::array{2, 8}, json::array{2, 8, 8}}) {
+    network.at("inputs").at(0).as_object()["shape"] = shape;
+    if (problem(run) == "") break;
+  }
+  return run;
+}
 
 /// The words that a description explains, as in "nll: ...; mse, mae and huber: ...", but that are no values.
 std::set<std::string> wordsOtherThanValues(const json::object& field) {
@@ -41,6 +62,20 @@ std::set<std::string> wordsOtherThanValues(const json::object& field) {
   if (allowed.contains("")) words.erase("empty");
   std::erase_if(words, [&](const std::string& one) { return allowed.contains(one); });
   return words;
+}
+
+bool hasOneOf(const json::object& schema, std::initializer_list<std::string_view> keywords) {
+  return std::ranges::any_of(keywords, [&](std::string_view one) { return schema.contains(one); });
+}
+
+/// Whether an object with this schema needs a field, as far as this schema says it: parts of a network have
+/// those that say which part it is.
+bool isRequired(std::string_view field, const json::value& schema) {
+  const auto* const required = schema.as_object().if_contains("required");
+  if (required && std::ranges::find(required->as_array(), json::value(field)) != required->as_array().end())
+    return true;
+  constexpr std::string_view kParts[] = {"type", "name", "format", "vertex", "inputs", "$schema"};
+  return std::ranges::find(kParts, field) != std::end(kParts);
 }
 
 }  // namespace
@@ -99,13 +134,17 @@ TEST_CASE("the schema has the types of each option with options of its own, and 
       const std::string name(rule.at("if").at("properties").at("name").at("const").as_string());
       const auto refusal = problem(run, {"training.strategy.name=" + name,
                                          fmt::format("training.strategy.{}=?", std::string_view(option))});
-      const auto words = refusal.find("there is no type \"?\"; there are ");
+      constexpr std::string_view kBefore = "there is no type \"?\"; there are ";
+      const auto words = refusal.find(kBefore);
       if (words == refusal.npos) continue;
       CAPTURE(refusal);
-      std::string known;
-      for (const auto& word : values.at("enum").as_array())
-        known.append(known.empty() ? "; there are " : ", ").append(word.as_string());
-      CHECK(refusal.ends_with(known));
+      json::array taken;  // of the types that there are, those that this strategy takes
+      for (const auto type : commaList(std::string_view(refusal).substr(words + kBefore.size()))) {
+        const auto word = type.substr(type.find_first_not_of(' '));
+        const auto set = fmt::format("training.strategy.{}={}", std::string_view(option), word);
+        if (problem(run, {"training.strategy.name=" + name, set}) == "") taken.emplace_back(word);
+      }
+      CHECK(values.at("enum") == taken);
     }
   for (const auto& options : {json::object{{"every", 3}, {"period", "qsr"}, {"period.alpha", 0.2}},
                               {{"name", "averaging"}, {"codec", "top-k"}, {"codec.share", 0.1}},
@@ -121,6 +160,97 @@ TEST_CASE("the schema has the types of each option with options of its own, and 
   CHECK(strategy({{"codec", 7}}).starts_with("/training/strategy/codec: is none of "));
   CHECK(strategy({{"name", "easgd"}, {"elasticity", true}})
             .starts_with("/training/strategy/elasticity: is no "));
+  for (const auto& options : {json::object{{"name", "easgd"}, {"elasticity", "much"}},
+                              {{"name", "easgd"}, {"elasticity", 2}},
+                              {{"name", "asynchronous"}, {"staleness", 1.5}},
+                              {{"name", "asynchronous"}, {"staleness", "some"}},
+                              {{"name", "asynchronous"}, {"speeds", "fast"}},
+                              {{"name", "asynchronous"}, {"speeds", {1, 0}}},
+                              {{"name", "hierarchical"}, {"levels", 4}},
+                              {{"name", "hierarchical"}, {"levels", "4,16:all"}}}) {
+    CAPTURE(json::serialize(options));
+    CHECK(strategy(options) != "");
+    CHECK(problem(run) != "");
+  }
+}
+
+/// Calls `visit` for each number of a run file, alone or in a list, below a path.
+void eachNumber(json::value& run, std::string_view below, const auto& visit) {
+  eachField(run, "", [&](const std::string& path, const std::string& key, json::object& in) {
+    auto& value = in.at(key);
+    const bool list = value.is_array() && !value.get_array().empty();
+    auto& number = list ? value.get_array().front() : value;
+    if (path.starts_with(below) && number.is_number()) visit(path, number);
+  });
+}
+
+TEST_CASE(
+    "the program refuses each number that the schema refuses, and the schema each negative one that it "
+    "does") {
+  const test::JsonSchema checks(json::parse(runFileSchema()));
+  int refused = 0, numbers = 0;
+  const auto agree = [&](json::value run, std::string_view below) {
+    CAPTURE(json::serialize(run));
+    REQUIRE(checks.problem(run) == "");
+    REQUIRE(problem(run) == "");
+    eachNumber(run, below, [&](const std::string& path, json::value& number) {
+      const auto right = number;
+      ++numbers;
+      for (const double value :
+           {-2., -.5, 0., .5, 1., 1.5, 33., 257., 70000., 3e6, 1e8 + 1, 2e9, 2e12, 1e31}) {
+        const bool whole = value == std::floor(value) && value < 1e18;
+        if (!whole && !right.is_double()) continue;
+        number = whole ? json::value(static_cast<std::int64_t>(value)) : json::value(value);
+        const bool valid = checks.problem(run) == "";
+        if (valid && value >= 0) continue;  // the program may refuse it beside other fields
+        CAPTURE(path);
+        CAPTURE(value);
+        CHECK(valid == (problem(run) == ""));
+        refused += valid ? 0 : 1;
+      }
+      number = right;
+    });
+  };
+  for (const auto type : kDataTypes) agree(asJson(whole(type)), "data");
+  auto run = asJson(whole("mnist"));
+  run.at("listeners").as_object()["reduceOnPlateau"] =
+      json::parse(R"({"factor": 0.5, "patience": 3, "minImprovement": 0.0, "minFactor": 0.0})");
+  run.as_object()["compare"] =
+      json::parse(R"({"seeds": [1, 2], "testEvery": 100, "target": 97.5, "link": "10Gbit,50us"})");
+  for (const auto* const part : {"training.", "listeners.", "compare.", "network."}) agree(run, part);
+  const auto agreeOn = [&](const std::string& strategy, const std::string& options) {
+    auto named = whole("mnist");
+    named.training.workers = 2;
+    named.training.strategy = strategy;
+    named.training.strategyOptions = options;
+    agree(asJson(named), "training.strategy.");
+  };
+  for (const auto& strategy : namedStrategies(2)) agreeOn(strategy.name, "");
+  for (const auto* const options : {"period=qsr,codec=top-k,landing=pull", "period=adacomm,codec=power-sgd"})
+    agreeOn("overlapped", options);
+  for (const auto* const options : {"threshold=fixed", "threshold=target"}) agreeOn("shared", options);
+  for (const auto& name : networkNames()) {
+    auto named = whole("mnist");
+    named.network = withAllOptions("\"" + name + "\"");
+    agree(asJson(named), "network.");
+  }
+  for (const auto& type : layerTypes()) agree(sized(withNetwork(graphWith(type))), "network.vertices");
+  auto network = mlp({8}, 3);
+  for (const auto& type : typesIn(std::type_identity<LibraryUpdaters>())) {
+    network.updater = Updater::named(type, 0.5);
+    agree(withNetwork(network), "network.updater");
+  }
+  for (const Schedule& schedule : {Schedule(StepSchedule{}), Schedule(ExponentialSchedule{}),
+                                   Schedule(CosineSchedule{}), Schedule(WarmUpSchedule{})}) {
+    network.updater = Adam{.learningRate = schedule};
+    agree(withNetwork(network), "network.updater.learningRate");
+  }
+  for (const Init& init : {Init::normal(0.1), Init::uniform(0.1), Init::constant(0.5)}) {
+    network.layers.front() = Dense{.units = 3, .init = init};
+    agree(withNetwork(network), "network.layers");
+  }
+  CHECK(numbers > 400);
+  CHECK(refused > 1500);
 }
 
 TEST_CASE(
@@ -167,12 +297,14 @@ TEST_CASE("run files of all data types, models, layers, updaters and schedules s
   CHECK(schema.problem(withNetwork(resnet18(10))) == "");
   for (const auto& type : layerTypes()) {
     CAPTURE(type);
-    const auto graph = graphWith(type);
-    CHECK(schema.problem(withNetwork(graph)) == "");
-    MultiLayerConfiguration chain;
-    chain.layers = {graph.vertices[0].layer};
-    const bool oneInput = chain.layers[0].module().takesOneInput();
-    CHECK((schema.problem(withNetwork(chain)) == "") == oneInput);
+    auto graph = sized(withNetwork(graphWith(type)));
+    CHECK(schema.problem(graph) == "");
+    auto chain = withNetwork(convnet());
+    auto layer = graph.at("network").at("vertices").at(0).as_object();
+    const bool oneInput = layer.at("inputs").as_array().size() == 1;
+    for (const auto* own : {"vertex", "inputs"}) layer.erase(own);
+    chain.at("network").as_object()["layers"] = json::array{layer};
+    CHECK((schema.problem(chain) == "") == oneInput);
   }
   auto network = convnet();
   const auto takes = [&](const Updater& updater) {
@@ -333,6 +465,10 @@ TEST_CASE("every field of a run file has a description, of values that it has") 
           CHECK(text->as_string().size() > 3);
           CHECK_FALSE(text->as_string().ends_with('.'));
           CHECK(wordsOtherThanValues(field.as_object()).empty());
+          CHECK(hasOneOf(field.as_object(), {"type", "enum", "const", "anyOf", "$ref"}));
+          CHECK((hasOneOf(field.as_object(), {"default", "const"}) || isRequired(name, schema) ||
+                 std::string_view(text->as_string()).find("left out: ") != std::string_view::npos ||
+                 field.as_object().contains("properties")));
           ++described;
         }
         walk(field, at);
