@@ -137,7 +137,7 @@ void describeHead(SchemaWriter& writer) {
 }
 
 json::object listOf(json::object items) {
-  return {{"type", "array"}, {"items", std::move(items)}};
+  return {{"type", "array"}, {"items", std::move(items)}, {"minItems", 1}};
 }
 
 json::object chainSchema(const SchemaFamilies& families) {

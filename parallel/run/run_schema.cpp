@@ -132,10 +132,17 @@ std::string runFileSchema() {
   describeParts(all, network);
   json::object schema = all.schema();
   detail::setRanges(schema.at("properties").as_object(), "", kRanges);
+  auto& listeners = schema.at("properties").at("listeners").at("properties");
+  auto& checkpoints = listeners.at("checkpoints").as_object();
+  checkpoints["required"] = json::array{"directory"};
+  checkpoints.at("properties").at("directory").as_object().erase("default");
+  auto& training = schema.at("properties").at("training").at("properties");
+  for (auto* const name : {&checkpoints.at("properties").at("directory"), &training.at("model")})
+    name->as_object()["minLength"] = 1;
+  training.at("nodes").as_object()["enum"] = json::array{"auto", "none", "mpi", "gloo", "elastic"};
+  listeners.at("curves").as_object()["pattern"] = R"(^$|\.curves\.jsonl$)";
   for (const auto& form : detail::kShortForms)
     if (form.path != "training.strategy") allowShortForm(schema, form);
-  schema.at("properties").at_pointer("/listeners/properties/checkpoints").as_object()["required"] =
-      json::array{"directory"};
   schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
   schema["title"] = "muster run file";
   schema["required"] = json::array{"format", "data", "network"};

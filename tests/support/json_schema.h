@@ -55,13 +55,17 @@ class JsonSchema {
     if (keyword == "if") return check(rule, value, at).empty() ? check(schema.at("then"), value, at) : "";
     if (isOneOf({"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"}))
       return ofNumber(keyword, rule, value, at);
+    if (keyword == "minLength")
+      return !value.is_string() || value.as_string().size() >= rule.to_number<std::size_t>()
+                 ? ""
+                 : at + ": too short";
     if (keyword == "pattern")
       return !value.is_string() ||
                      std::regex_search(value.as_string().c_str(), std::regex(rule.as_string().c_str()))
                  ? ""
                  : at + ": does not match " + textOf(rule);
     if (isOneOf({"items", "minItems", "maxItems", "uniqueItems"})) return ofArray(keyword, rule, value, at);
-    if (isOneOf({"properties", "required", "additionalProperties"}))
+    if (isOneOf({"properties", "required", "additionalProperties", "dependentSchemas"}))
       return ofObject(schema, keyword, rule, value, at);
     throw std::runtime_error("JSON Schema: unknown keyword " + std::string(keyword));
   }
@@ -102,6 +106,12 @@ class JsonSchema {
     if (keyword == "required") {
       for (const auto& name : rule.as_array())
         if (!object->contains(name.as_string())) return at + ": has no " + textOf(name);
+      return "";
+    }
+    if (keyword == "dependentSchemas") {
+      for (const auto& [name, inside] : rule.as_object())
+        if (object->contains(name))
+          if (auto found = check(inside, value, at); !found.empty()) return found;
       return "";
     }
     const auto& known = schema.at("properties").as_object();

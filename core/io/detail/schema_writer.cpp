@@ -42,11 +42,11 @@ void SchemaWriter::object(std::string_view name, std::string& type,
     if (const auto family = families_->find(type); family != families_->end()) {
       JsonWriter preset;
       preset.object(name, type, inside);
-      json::array forms{json::object{{"$ref", "#/$defs/" + family->second}}};
-      if (family->second == "schedule")
-        forms.push_back(json::object{{"type", "number"}, {"minimum", 0}});
-      else
-        forms.push_back(json::object{{"type", "string"}});
+      json::array names;
+      for (const auto& [one, itsFamily] : *families_)
+        if (itsFamily == family->second) names.emplace_back(one);
+      json::array forms{json::object{{"$ref", "#/$defs/" + family->second}}, json::object{{"enum", names}}};
+      if (family->second == "schedule") forms.push_back(json::object{{"type", "number"}, {"minimum", 0}});
       return put(name, {{"anyOf", forms}, {"default", parseJson(preset.line()).as_object().at(name)}});
     }
   SchemaWriter writer(families_);

@@ -40,7 +40,9 @@ std::string valuesOf(const json::object& schema) {
     std::string text;
     for (const auto& form : forms->get_array()) {
       const auto* const names = form.get_object().if_contains("enum");
-      const auto words = names && names->get_array().size() > 9 ? "its name" : valuesOf(form.get_object());
+      const bool ofTypes =
+          names && (forms->get_array().front().as_object().contains("$ref") || names->get_array().size() > 9);
+      const auto words = ofTypes ? "its name" : valuesOf(form.get_object());
       if (text.find(words) == text.npos) text.append(text.empty() ? "" : " or ").append(words);
     }
     return text;

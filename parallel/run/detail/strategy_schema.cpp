@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <boost/json/array.hpp>
+#include <map>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -47,7 +49,7 @@ constexpr std::pair<std::string_view, std::string_view> kTexts[] = {
     {"elasticity", R"({"type": ["number", "string"], "pattern": "^(none|[-+.0-9eE]+)$"})"},
     {"staleness", R"({"type": ["integer", "string"], "pattern": "^(none|[0-9]+)$"})"},
     {"speeds", R"({"type": ["string", "number", "array"], "pattern": "^(equal|[-+.,0-9eE]+)$",
-                   "items": {"type": "number"}})"},
+                   "items": {"type": "number"}, "minItems": 1})"},
     {"levels", R"({"type": ["string", "array"], "items": {"type": "string"},
                    "pattern": "^[0-9]+:([0-9]+|all)(,[0-9]+:([0-9]+|all))*$"})"}};
 
@@ -99,34 +101,54 @@ json::object schemaOf(const StrategyOption& option) {
   return schema;
 }
 
-/// The options of a strategy, and those that it has with another type of one of them, such as a codec.
-json::object optionSchemas(const NamedStrategy& strategy, int workers) {
-  std::vector<std::pair<std::string, json::object>> all;
-  const auto placeOf = [&](std::string_view name) {
-    return std::ranges::find(all, name, &std::pair<std::string, json::object>::first);
-  };
-  for (const auto& option : optionsOf(strategy.options)) all.emplace_back(option.name, schemaOf(option));
-  for (const auto& [option, types] : kTypes) {
-    if (placeOf(option) == all.end()) continue;
-    json::array taken;
-    for (const auto& type : wordsIn(types)) try {
-        const auto set = fmt::format("{}={}", option, std::string_view(type.get_string()));
-        for (auto& other : optionsOf(strategyNamed(strategy.name, set, workers))) {
-          if (placeOf(other.name) != all.end()) continue;
-          other.description =
-              fmt::format("of {}: {}", std::string_view(type.get_string()), other.description);
-          all.insert(placeOf(option) + 1, {other.name, schemaOf(other)});
-        }
-        taken.push_back(type);
-      } catch (const InvalidArgument&) {
-        continue;  // the strategy does not take this type
+using Schemas = std::vector<std::pair<std::string, json::object>>;  // by the names of options
+
+Schemas::iterator placeOf(std::string_view option, Schemas& all) {
+  return std::ranges::find(all, option, &Schemas::value_type::first);
+}
+
+/// Adds the options that a strategy has with another type of one of them, such as a codec, and what these
+/// need: that the other one has such a type.
+void addOptionsOfTypes(const NamedStrategy& strategy, int workers, std::string_view option,
+                       std::string_view types, Schemas& all, json::object& needs) {
+  const json::value preset = placeOf(option, all)->second.at("default");
+  json::array taken;
+  std::map<std::string, json::array> typesOf;  // [option within this one]
+  for (const auto& type : wordsIn(types)) try {
+      const std::string_view word = type.get_string();
+      for (auto& other :
+           optionsOf(strategyNamed(strategy.name, fmt::format("{}={}", option, word), workers))) {
+        if (other.name.starts_with(fmt::format("{}.", option))) typesOf[other.name].push_back(type);
+        if (placeOf(other.name, all) != all.end()) continue;
+        other.description = fmt::format("of {}: {}", word, other.description);
+        all.insert(placeOf(option, all) + 1, {other.name, schemaOf(other)});
       }
-    placeOf(option)->second["enum"] = std::move(taken);
+      taken.push_back(type);
+    } catch (const InvalidArgument&) {
+      continue;  // the strategy does not take this type
+    }
+  for (const auto& [inside, those] : typesOf) {
+    if (those.size() == taken.size()) continue;
+    json::object need{{"properties", json::object{{option, json::object{{"enum", those}}}}}};
+    if (std::ranges::find(those, preset) == those.end()) need["required"] = json::array{option};
+    needs[inside] = std::move(need);
   }
-  json::object schemas{{"name", json::object()}};
-  for (auto& [name, schema] : all) schemas[name] = std::move(schema);
-  detail::setRanges(schemas, strategy.name, kRanges);
-  return schemas;
+  placeOf(option, all)->second["enum"] = std::move(taken);
+}
+
+/// The schema of a strategy with its options.
+json::object schemaOf(const NamedStrategy& strategy, int workers) {
+  Schemas all;
+  json::object needs, options{{"name", json::object()}};
+  for (const auto& option : optionsOf(strategy.options)) all.emplace_back(option.name, schemaOf(option));
+  for (const auto& [option, types] : kTypes)
+    if (placeOf(option, all) != all.end()) addOptionsOfTypes(strategy, workers, option, types, all, needs);
+  for (auto& [name, schema] : all) options[name] = std::move(schema);
+  detail::setRanges(options, strategy.name, kRanges);
+  return {{"description", strategy.description},
+          {"properties", std::move(options)},
+          {"dependentSchemas", std::move(needs)},
+          {"additionalProperties", false}};
 }
 
 }  // namespace
@@ -141,10 +163,7 @@ void detail::visitStrategy(SchemaWriter& writer, RunTraining& training) {
     const json::object named{{"name", json::object{{"const", strategy.name}}}};
     json::object is{{"properties", named}};
     if (strategy.name != training.strategy) is["required"] = json::array{"name"};
-    rules.push_back(json::object{{"if", is},
-                                 {"then", json::object{{"description", strategy.description},
-                                                       {"properties", optionSchemas(strategy, workers)},
-                                                       {"additionalProperties", false}}}});
+    rules.push_back(json::object{{"if", is}, {"then", schemaOf(strategy, workers)}});
   }
   const json::object withOptions{
       {"type", "object"},

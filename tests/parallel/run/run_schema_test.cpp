@@ -166,6 +166,11 @@ TEST_CASE("the schema has the types of each option with options of its own, and 
                               {{"name", "asynchronous"}, {"staleness", "some"}},
                               {{"name", "asynchronous"}, {"speeds", "fast"}},
                               {{"name", "asynchronous"}, {"speeds", {1, 0}}},
+                              {{"codec.share", 0.1}},
+                              {{"period", "adacomm"}, {"period.alpha", 0.1}},
+                              {{"name", "shared"}, {"threshold.density", 0.1}},
+                              {{"name", "gossip"}, {"codec", "power-sgd"}},
+                              {{"name", "asynchronous"}, {"period", "adacomm"}},
                               {{"name", "hierarchical"}, {"levels", 4}},
                               {{"name", "hierarchical"}, {"levels", "4,16:all"}}}) {
     CAPTURE(json::serialize(options));
@@ -264,7 +269,16 @@ TEST_CASE(
         {"data.batch=0", "/data/batch: too small"},
         {"listeners.earlyStopping.monitor=own", "/listeners/earlyStopping/monitor: is none of "},
         {"listeners.earlyStopping.mode=most", "/listeners/earlyStopping/mode: is none of "},
+        {"training.nodes=many", "/training/nodes: is none of "},
+        {"training.model=", "/training/model: too short"},
+        {"listeners.curves=c", "/listeners/curves: does not match "},
+        {"listeners.checkpoints.directory=", "/listeners/checkpoints/directory: too short"},
+        {"listeners.checkpoints={}", "/listeners/checkpoints: has no \"directory\""},
+        {"network.layers=[]", "/network/layers: too short"},
+        {"network.updater.learningRate=-1", "/network/updater/learningRate: is no "},
+        {"network.updater=\"adma\"", "/network/updater: "},
         {"compare.foo=1", "/compare: unknown field foo"},
+        {"compare.seeds=[1,1]", "/compare/seeds: has 1 twice"},
         {"compare.testEvery=often", "/compare/testEvery: is no "}}) {
     auto run = asJson(whole("mnist"));
     detail::applyOverride(run.as_object(), set);
@@ -450,7 +464,7 @@ TEST_CASE("every field of a run file has a description, of values that it has") 
       for (const auto& one : *list) walk(one, path);
     if (!schema.is_object()) return;
     for (const auto& [keyword, inside] : schema.get_object()) {
-      if (keyword == "if" || keyword == "default") continue;
+      if (keyword == "if" || keyword == "default" || keyword == "dependentSchemas") continue;
       if (keyword != "properties") {
         walk(inside, path);
         continue;
