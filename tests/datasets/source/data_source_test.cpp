@@ -373,6 +373,16 @@ TEST_CASE("tensors and images are held out as splitAt divides them, first for th
   CHECK(tensors.rows.train.size() == 11);
   CHECK(tensors.contents.training.examples == 20);
 
+  for (std::int64_t seed = 0; seed < 5; ++seed) {
+    auto other = source;
+    other.splitSeed = seed;
+    const auto rows = loadData(other).rows;
+    std::set<std::int64_t> each(rows.train.begin(), rows.train.end());
+    each.insert(rows.validation.begin(), rows.validation.end());
+    each.insert(rows.test.begin(), rows.test.end());
+    CHECK(each.size() == 20);
+  }
+
   const DataSource drawn{.type = "mixtures", .trainExamples = 40, .validationExamples = 8, .splitSeed = 7};
   const auto images = loadData(drawn);
   ImageSetIterator expected(splitAt(gaussianMixtures(kDrawingSeed, true, 40), 32, 7).second, 8);
