@@ -237,6 +237,12 @@ int compare(const Call& call) {
   const auto& file = fileOf(call, "a run file such as run.json");
   const auto bytes = muster::readFile(file);
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  for (const auto& set : options->sets)
+    muster::require(
+        set.find_first_of(".=") != 7 || !set.starts_with("compare"),
+        "--set {}: --set is for what is trained; --arm, --tune, --seeds, --test-every, --baseline, --target "
+        "and --link replace the fields of compare",
+        set);
   const auto run = readRun(file, options->sets);  // says what is wrong with the file or with --set
   comparing::takeDefaults(file, text, *options);
   program::endOnInterrupt("Interrupted; finished runs are kept.");

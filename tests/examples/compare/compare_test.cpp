@@ -223,6 +223,9 @@ TEST_CASE("what the run file asks to compare is the default of the options") {
 
   muster.write("grid.json", digitsWith(R"({"testevery": 50})"));
   muster.refuses("compare grid.json", "grid.json: compare.testevery: ");
+  for (const std::string set : {"compare.testEvery=50", "compare=null"})
+    muster.refuses("compare run.json --set " + set,
+                   "--set " + set + ": --set is for what is trained; --arm, ");
   for (const std::string command : {"plan", "train"})
     muster.refuses(command + " grid.json",
                    "grid.json: compare.testevery: there is no such field; the nearest");
