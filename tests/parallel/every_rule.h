@@ -103,7 +103,7 @@ inline std::unique_ptr<Strategy> TwoHalves::make() const {
 }
 
 /// Every averaging rule, with options that merge several times in a short epoch, and a rule of the test. Add
-/// one line per new rule.
+/// one line per new rule. Their models have at least two tensors (`ToyOptions::split`).
 inline std::vector<NamedRule> everyRule() {
   return {
       {"averaging", Averaging{.frequency = 3}},
@@ -121,6 +121,8 @@ inline std::vector<NamedRule> everyRule() {
       {"overlap-local-sgd", OverlappedAveraging::overlapLocalSgd()},
       {"eager", OverlappedAveraging{.landing = OverlappedAveraging::Eager{}, .rate = 0.7, .momentum = 0.5}},
       {"streaming", StreamingOuter{.frequency = 3, .fragments = 1}},
+      {"streaming, two fragments",
+       StreamingOuter{.frequency = 4, .fragments = 2, .rate = 0.7, .momentum = 0.5, .nesterov = true}},
       {"gossip", Gossip{.frequency = 2}},
       {"gossip on a ring", Gossip{.graph = GossipGraph::Ring}},
       {"hierarchical averaging", HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 3}}}},
@@ -147,13 +149,16 @@ inline std::string kindOf(const NamedRule& rule) {
   const auto strategy = rule.options.make();
   const StrategyTraits traits = strategy->traits(workers);
   const auto blocks = strategy->blocks(workers);
-  return fmt::format("{} {} {} {} {} {} {} {} {} {}", static_cast<int>(traits.localWork),
-                     static_cast<int>(traits.updaterState), traits.fragments, traits.modelSource,
-                     traits.arrivals.has_value(), traits.replicasDiffer, traits.extrapolates,
-                     traits.whyNotOverNodes.empty(), std::ranges::any_of(blocks, &StrategyBlock::inFlight),
-                     std::ranges::any_of(blocks, [](const auto& block) {
-                       return block.place == StrategyBlock::Place::Node;
-                     }));
+  std::string text =
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(traits.localWork),
+                  static_cast<int>(traits.updaterState), traits.fragments, traits.modelSource,
+                  traits.arrivals.has_value(), traits.replicasDiffer, traits.extrapolates, traits.mayThrow,
+                  traits.mergesBeforeScores, static_cast<bool>(traits.hostBytes),
+                  traits.whyNotOverNodes.empty(), std::ranges::any_of(blocks, &StrategyBlock::inFlight));
+  text += std::ranges::any_of(blocks,
+                              [](const auto& block) { return block.place == StrategyBlock::Place::Node; });
+  for (const BlockKind used : traits.used) text += fmt::format(" {}", static_cast<int>(used));
+  return text;
 }
 
 /// The first rule of each kind; every rule in `./run soak`. @tparam Rule  a NamedRule, or a class derived

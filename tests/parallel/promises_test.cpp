@@ -24,7 +24,8 @@ ToyModel toy() {
                         Nesterovs{.learningRate = StepSchedule{.initial = 0.05, .decay = 0.5, .every = 4},
                                   .momentum = 0.5},
                     .l2 = 0.01},
-       .statistics = true});
+       .statistics = true,
+       .split = true});
 }
 
 ToyIterator batches() {

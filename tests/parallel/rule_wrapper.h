@@ -21,7 +21,7 @@ ParallelWrapper wrapperOf(Model& model, int workers, T strategy, int devices = 0
 inline constexpr std::int64_t kRuleWidth = 33;
 
 inline ToyModel ruleToy() {
-  return ToyModel({.size = kRuleWidth, .training = halfNesterovs(), .statistics = true});
+  return ToyModel({.size = kRuleWidth, .training = halfNesterovs(), .statistics = true, .split = true});
 }
 
 /// Seven uneven batches per worker and one more, so an epoch's last round is partial.

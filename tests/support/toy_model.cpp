@@ -31,9 +31,23 @@ StateBlock makeStatistics(std::int64_t size) {
   return StateBlock::zeros("statistics", BlockKind::Statistics, MergeRule::Moments, table);
 }
 
+/// The first half of split parameters is a multiple of 16, so no padding follows it.
+std::shared_ptr<SegmentTable> parameterTable(const ToyOptions& options) {
+  auto table = std::make_shared<SegmentTable>();
+  const std::int64_t first = options.split ? (options.size / 2 + 15) / 16 * 16 : options.size;
+  table->add({.name = "p", .shape = {first}});
+  if (options.split) table->add({.name = "q", .shape = {options.size - first}});
+  return table;
+}
+
 std::vector<float> valuesOf(const StateBlock& block, std::string_view segment) {
   const auto values = block.segment(segment).span<float>();
   return {values.begin(), values.end()};
+}
+
+std::vector<float> firstOf(const StateBlock& block, std::int64_t count) {
+  const auto* const values = block.values.data<float>();
+  return {values, values + count};
 }
 
 }  // namespace
@@ -42,8 +56,7 @@ ToyModel::ToyModel(ToyOptions options, std::shared_ptr<ToyControl> control, Cont
     : Model(options.training, context),
       options_(options),
       control_(control ? std::move(control) : std::make_shared<ToyControl>()) {
-  auto table = std::make_shared<SegmentTable>();
-  table->add({.name = "p", .shape = {options_.size}});
+  const auto table = parameterTable(options_);
   blocks_.push_back(StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, table));
   blocks_.push_back(StateBlock::zeros("gradients", BlockKind::Gradients, MergeRule::Keep, table));
   if (options_.statistics) blocks_.push_back(makeStatistics(options_.size));
@@ -127,7 +140,7 @@ void ToyModel::output(const Batch& batch, Tensor& out) {
 }
 
 std::vector<float> ToyModel::parameters() {
-  return valuesOf(blocks_[0], "p");
+  return firstOf(blocks_[0], options_.size);
 }
 
 void ToyModel::setParameters(const std::vector<float>& values) {
@@ -145,7 +158,7 @@ std::vector<float> ToyModel::statistics() {
 
 std::vector<float> ToyModel::updaterState(std::string_view name) {
   for (auto* block : state())
-    if (block->kind == BlockKind::UpdaterState && block->name == name) return valuesOf(*block, "p");
+    if (block->kind == BlockKind::UpdaterState && block->name == name) return firstOf(*block, options_.size);
   throw InvalidArgument(fmt::format("toy: its updater keeps no {}", name));
 }
 

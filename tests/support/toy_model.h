@@ -46,6 +46,7 @@ struct ToyOptions {
   std::int64_t size = 1;  ///< P
   TrainingOptions training = {.updater = Sgd{.learningRate = 0.5}};
   bool statistics = false;  ///< add a Moments block: mean and variance of the last batch, each [P]
+  bool split = false;       ///< the parameters are two tensors, p and q, instead of one; P above 16
 };
 
 /// A user's model whose numbers can be computed by hand. Parameters p [P], initially 0. The loss of a batch x

@@ -1,5 +1,6 @@
 // Codecs over nodes that are threads of this process.
 
+#include "tests/parallel/coded_rules.h"
 #include "tests/parallel/on_nodes.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/support/on_merge.h"
@@ -26,25 +27,6 @@ std::vector<ToyBatch> batchesOf(int workers) {
 
 const std::array<Codec, 5> kCodecs = {Bf16Codec{}, Int8Codec{}, E3M0Codec{}, TopKCodec{.share = 0.1},
                                       PowerSgdCodec{.rank = 1}};
-
-/// Calls check(rule) for each rule that supports a codec over nodes.
-template <typename Check>
-void forEveryRule(const Codec& codec, Check check) {
-  check(Averaging{.frequency = 2, .codec = codec});
-  check(OuterAveraging{.frequency = 2, .rate = 0.7, .momentum = 0.5, .nesterov = true, .codec = codec});
-  check(OverlappedAveraging{.frequency = 3, .delay = 1, .codec = codec});
-  check(OverlappedAveraging{.frequency = 3,
-                            .delay = 2,
-                            .landing = OverlappedAveraging::Eager{},
-                            .momentum = 0.5,
-                            .nesterov = true,
-                            .codec = codec});
-  check(OverlappedAveraging{
-      .frequency = 3, .delay = 2, .landing = OverlappedAveraging::Pull{}, .momentum = 0.5, .codec = codec});
-  check(StreamingOuter{.frequency = 3, .fragments = 1, .momentum = 0.5, .nesterov = true, .codec = codec});
-  check(ElasticAveraging{.frequency = 2, .codec = codec});
-  check(Gossip{.graph = GossipGraph::Complete, .frequency = 2, .codec = codec});
-}
 
 /// Averaging with int8 in plain loops on worker 0: a node sends the mean of its workers.
 struct PlainInt8 {
@@ -155,10 +137,11 @@ TEST_CASE("every codec of every rule over nodes has the bits of one process in g
     wrapper.fit(data, 3);
   };
   for (const Codec& codec : kCodecs)
-    forEveryRule(codec, [&](const AnyStrategy& rule) {
+    for (const CodedRule& rule : codedRules())
       for (const Places places : {Places{2, 2}, Places{3, 1}})
-        if (whole() || places.nodes == 2) checkLikeOneProcess(rule, places, network, fit);
-    });
+        if (rule.accepts(codec) && runsOverNodes(rule.with(codec), places.all()) &&
+            (whole() || places.nodes == 2))
+          checkLikeOneProcess(rule.with(codec), places, network, fit);
 }
 
 TEST_CASE("nodes send encoded bytes, as the network counts them and as listeners are told") {

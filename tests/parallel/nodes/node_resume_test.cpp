@@ -22,7 +22,8 @@ using Bits = std::vector<std::byte>;
 constexpr std::int64_t kWidth = 40, kEpochs = 2;
 
 ToyModel modelOf(const ResumableRule& rule) {
-  return ToyModel({.size = kWidth, .training = {.updater = rule.updater, .l2 = 0.01}, .statistics = true});
+  return ToyModel(
+      {.size = kWidth, .training = {.updater = rule.updater, .l2 = 0.01}, .statistics = true, .split = true});
 }
 
 /// Five uneven batches per worker and one more, so an epoch's last round is partial.

@@ -20,7 +20,8 @@ constexpr std::int64_t kBad = kBatches - 2;  // in the second epoch, before its 
 ToyModel toy(bool statistics = true) {
   return ToyModel({.size = kWidth,
                    .training = {.updater = Nesterovs{.learningRate = 0.05, .momentum = 0.5}, .l2 = 0.01},
-                   .statistics = statistics});
+                   .statistics = statistics,
+                   .split = true});
 }
 
 std::vector<ToyBatch> batches() {

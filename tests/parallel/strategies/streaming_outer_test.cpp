@@ -112,8 +112,8 @@ TEST_CASE("options out of range are refused by name") {
         "streaming outer averaging: delay must be shorter than a fragment's turn of 3 iterations, got 3");
   CHECK(refusal({.mixing = -0.5}) == "streaming outer averaging: mixing must be in [0, 1], got -0.5");
   CHECK(refusal({.rate = std::nan("")}) == "streaming outer averaging: rate must be above 0, got nan");
-  auto model = ruleToy();
-  ToyIterator data(ruleBatches(2), kRuleWidth);
+  ToyModel model;
+  auto data = ToyIterator::ofValues({1, 2});
   CHECK_REFUSED(wrapperOf(model, 2, StreamingOuter{}).fit(data),
                 "streaming outer averaging: the model has 1 tensor, which 2 fragments cannot be made of");
   CHECK(StreamingOuter{}.make()->describe() ==

@@ -12,7 +12,7 @@ using namespace muster::test;
 
 namespace {
 
-constexpr std::int64_t kWidth = 12, kEach = 3, kEpochs = 3;
+constexpr std::int64_t kWidth = 20, kEach = 3, kEpochs = 3;
 
 /// So many workers that no core is left. Limits the process to two cores.
 int enoughWorkers() {
@@ -75,7 +75,8 @@ class NumberedToy final : public DataSetIterator, private NumberedBatches {
 };
 
 ToyModel modelOf(const ResumableRule& rule) {
-  return ToyModel({.size = kWidth, .training = {.updater = rule.updater, .l2 = 0.01}, .statistics = true});
+  return ToyModel(
+      {.size = kWidth, .training = {.updater = rule.updater, .l2 = 0.01}, .statistics = true, .split = true});
 }
 
 /// @param from  what the training is resumed from; null: a new one.

@@ -19,7 +19,8 @@ constexpr std::int64_t kWidth = 40, kEpochs = 3;
 constexpr int kBatches = 13;
 
 ToyModel modelOf(const ResumableRule& rule) {
-  return ToyModel({.size = kWidth, .training = {.updater = rule.updater, .l2 = 0.01}, .statistics = true});
+  return ToyModel(
+      {.size = kWidth, .training = {.updater = rule.updater, .l2 = 0.01}, .statistics = true, .split = true});
 }
 
 ToyIterator dataOf() {

@@ -11,7 +11,8 @@ inline constexpr std::int64_t kProcessWidth = 40'001;
 inline ToyModel processToy() {
   return ToyModel({.size = kProcessWidth,
                    .training = {.updater = Nesterovs{.learningRate = 0.5, .momentum = 0.5}},
-                   .statistics = true});
+                   .statistics = true,
+                   .split = true});
 }
 
 inline ToyIterator processToyData(int workers) {

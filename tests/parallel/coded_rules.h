@@ -1,0 +1,65 @@
+#pragma once
+
+#include <functional>
+
+#include "tests/parallel/every_rule.h"
+
+namespace muster::test {
+
+/// A rule that can send with a codec.
+struct CodedRule {
+  std::string name;
+  /// The rule with this codec.
+  std::function<AnyStrategy(const Codec&)> with;
+
+  /// Whether the rule's options accept the codec.
+  bool accepts(const Codec& codec) const {
+    try {
+      with(codec).validate();
+    } catch (const InvalidArgument&) {
+      return false;
+    }
+    return true;
+  }
+};
+
+/// Adds the rule if its options are of this type and its replicas are sent whole.
+template <typename Options>
+void addIfCoded(std::vector<CodedRule>& coded, const NamedRule& rule) {
+  const Options* const options = rule.options.as<Options>();
+  if (options == nullptr || !std::holds_alternative<WholeReplicas>(options->codec)) return;
+  coded.push_back({rule.name, [changed = *options](const Codec& codec) mutable {
+                     changed.codec = codec;
+                     return AnyStrategy(changed);
+                   }});
+}
+
+/// Every rule that has a codec among its options: one of each kind; all of them in `./run soak`.
+inline std::vector<CodedRule> codedRules() {
+  auto rules = everyRule();
+  rules.push_back(
+      {"pull", OverlappedAveraging{
+                   .frequency = 3, .delay = 2, .landing = OverlappedAveraging::Pull{}, .momentum = 0.5}});
+  rules.push_back({"eager, Nesterov", OverlappedAveraging{.frequency = 3,
+                                                          .delay = 2,
+                                                          .landing = OverlappedAveraging::Eager{},
+                                                          .momentum = 0.5,
+                                                          .nesterov = true}});
+  rules.push_back({"gossip among all", Gossip{.graph = GossipGraph::Complete, .frequency = 2}});
+  rules.push_back({"one level", HierarchicalAveraging{.levels = {{.period = 2}}}});
+  std::vector<CodedRule> coded;
+  for (const NamedRule& rule : ofEachKind(rules)) {
+    addIfCoded<Averaging>(coded, rule);
+    addIfCoded<OuterAveraging>(coded, rule);
+    addIfCoded<ElasticAveraging>(coded, rule);
+    addIfCoded<Adasum>(coded, rule);
+    addIfCoded<OverlappedAveraging>(coded, rule);
+    addIfCoded<StreamingOuter>(coded, rule);
+    addIfCoded<Gossip>(coded, rule);
+    addIfCoded<HierarchicalAveraging>(coded, rule);
+    addIfCoded<AsynchronousOuter>(coded, rule);
+  }
+  return coded;
+}
+
+}  // namespace muster::test
