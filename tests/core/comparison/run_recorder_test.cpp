@@ -11,6 +11,7 @@
 #include "muster/core/eval/guess_remark.h"
 #include "muster/core/eval/non_finite_prediction.h"
 #include "tests/support/fake_trainer.h"
+#include "tests/support/list_iterator.h"
 #include "tests/support/skip.h"
 #include "tests/support/test.h"
 
@@ -32,11 +33,6 @@ AnyEvaluation resultOf(int right) {
   result.add(predictions, labels, {}, StepScore{.score = 1.0 / right, .weight = 10});
   return result;
 }
-
-struct NoData final : DataSetIterator {
-  void reset(std::int64_t) override {}
-  bool next(Batch&) override { return false; }
-};
 
 /// A trainer whose times and tests the test case gives.
 struct GivenTrainer final : Trainer {
@@ -98,7 +94,7 @@ struct Recording {
     return recorder->finish(trained);
   }
 
-  NoData data;
+  test::ListIterator data{std::vector<Batch>()};
   GivenTrainer trainer;
   std::chrono::steady_clock::time_point time{};
   std::int64_t iteration = 0, seen = 0;
@@ -196,7 +192,7 @@ TEST_CASE("the end of a training is tested, in place of a test at the same sampl
 }
 
 TEST_CASE("whether a model is better than one answer is judged by the weights of the training's classes") {
-  NoData data;
+  test::ListIterator data{std::vector<Batch>()};
   const std::vector<float> weights{10, 1};
   RunRecorder recorder(data, {.arm = "weighted", .classWeights = weights});
   auto trained = predicting(3);

@@ -4,6 +4,7 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/support/failure.h"
+#include "tests/support/late_scores.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
@@ -202,59 +203,26 @@ TEST_CASE("each listener gets onFitEnd, whatever the others throw, and the first
   }
 }
 
-namespace {
-
-/// A model whose steps finish only when waited for; records the order of events.
-class LateModel final : public Model, PendingScores {
- public:
-  LateModel() {
-    auto table = std::make_shared<SegmentTable>();
-    table->add({.name = "w", .shape = {1}});
-    blocks_.push_back(StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, table));
-  }
-  std::unique_ptr<Model> replicate(Context&) const override { return std::make_unique<LateModel>(); }
-  StepTicket gradient(const Batch&) override { return StepTicket(StepScore{}); }
-  std::span<StateBlock> blocks() override { return blocks_; }
-  StepTicket step(const Batch& batch) override {
-    scores_.push_back(batch.features[0].value.data<float>()[0]);
-    order += fmt::format("step{} ", scores_.size());
-    return {*this, scores_.size()};
-  }
-  bool ready(std::uint64_t) override { return false; }
-  StepScore wait(std::uint64_t step) override {
-    order += fmt::format("wait{} ", step);
-    return {.score = scores_[step - 1], .weight = 1};
-  }
-
-  std::string order;
-
- private:
-  std::vector<StateBlock> blocks_;
-  std::vector<double> scores_;
-};
-
-}  // namespace
-
 TEST_CASE("a step's score is read while the next step runs") {
-  LateModel model;
+  LateScores model;
   auto data = ToyIterator::ofValues({1, 2, 6});
   model.fit(data);
-  CHECK(model.order == "step1 step2 wait1 step3 wait2 wait3 ");
+  CHECK(model.calls == "step1 step2 wait1 step3 wait2 wait3 ");
   CHECK(model.score() == 6);
   CHECK(model.iteration() == 3);
 
   // A listener sees the model as the step left it.
-  model.order.clear();
+  model.calls.clear();
   auto listener = mergedListener();
   model.setListeners({listener});
   model.fit(data);
-  CHECK(model.order == "step4 wait4 step5 wait5 step6 wait6 ");
+  CHECK(model.calls == "step4 wait4 step5 wait5 step6 wait6 ");
   CHECK(listener->calls("epochEnd")[0].score == 3);
 }
 
 TEST_CASE("a late score that is not finite is named by its own batch") {
-  LateModel model;
+  LateScores model;
   auto data = ToyIterator::ofValues({1, kNan, 6, 7});
   CHECK(thrown<NonFiniteScore>([&] { model.fit(data); }).starts_with("batch 2 of epoch 1: "));
-  CHECK(model.order == "step1 step2 wait1 step3 wait2 ");
+  CHECK(model.calls == "step1 step2 wait1 step3 wait2 ");
 }

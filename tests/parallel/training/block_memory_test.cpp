@@ -1,26 +1,12 @@
 #include "muster/parallel/training/block_memory.h"
 
-#include "tests/support/one_block_model.h"
+#include "tests/support/moving_model.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
 using namespace muster::test;
 
 namespace {
-
-/// Its parameters move to other memory: once, or each time that they are asked for.
-struct Moving final : OneBlockModel {
-  using OneBlockModel::OneBlockModel;
-  std::unique_ptr<Model> replicate(Context& context) const override {
-    return std::make_unique<Moving>(&context);
-  }
-  std::span<StateBlock> blocks() override {
-    if (always) move();
-    return OneBlockModel::blocks();
-  }
-  void move() { blocks_.front().values = cloneTensor(blocks_.front().values); }
-  bool always = false;
-};
 
 /// Two replicas, whose memory is known.
 struct Two {
@@ -34,7 +20,7 @@ struct Two {
     return thrown<InvalidArgument>([&] { memory.requireSame(model, threads); });
   }
 
-  Moving model;
+  MovingModel model;
   ReplicaThread first{"worker", 0, {}, 1}, second{"worker", 1, {}, 1};
   std::vector<ReplicaThread*> threads{&first, &second};
   BlockMemory memory;
@@ -52,7 +38,7 @@ TEST_CASE("counters are not merged") {
 TEST_CASE("blocks in other memory than before are refused, naming the model or the worker") {
   Two two;
   CHECK(two.problem() == "");
-  dynamic_cast<Moving&>(two.second.replica()).move();
+  dynamic_cast<MovingModel&>(two.second.replica()).move();
   CHECK(
       two.problem().starts_with("the block parameters of the replica of worker 1 on cpu is in other memory"));
   Two other;

@@ -3,7 +3,7 @@
 #include "muster/parallel/strategies/outer_averaging.h"
 #include "muster/parallel/strategies/synchronous_gradients.h"
 #include "tests/parallel/training/small_fit.h"
-#include "tests/support/one_block_model.h"
+#include "tests/support/moving_model.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
@@ -12,15 +12,6 @@ using namespace muster::test;
 namespace {
 
 const ToyOptions kMomentum{.training = {.updater = Nesterovs{.learningRate = 0.5, .momentum = 0.5}}};
-
-/// Its parameters can move to other memory, which a model must not do.
-struct Moving final : OneBlockModel {
-  using OneBlockModel::OneBlockModel;
-  std::unique_ptr<Model> replicate(Context& context) const override {
-    return std::make_unique<Moving>(&context);
-  }
-  void move() { blocks_.front().values = cloneTensor(blocks_.front().values); }
-};
 
 }  // namespace
 
@@ -129,7 +120,7 @@ TEST_CASE("numbers of a device that are not finite do not reach the model") {
 }
 
 TEST_CASE("a replica that changes its memory is refused by name") {
-  Moving model;
+  MovingModel model;
   const auto strategy = Averaging{}.make();
   ReplicaSet replicas(model, std::vector<Placement>(2), 1, *strategy, {});
   CHECK_FALSE(replicas.made());
@@ -139,7 +130,7 @@ TEST_CASE("a replica that changes its memory is refused by name") {
   CHECK(replicas.made());
   CHECK(replicas.place().workers() == 2);
   CHECK_NOTHROW(replicas.begin(*strategy, {}));
-  dynamic_cast<Moving&>(replicas.workers()[1]->thread().replica()).move();
+  dynamic_cast<MovingModel&>(replicas.workers()[1]->thread().replica()).move();
   CHECK(thrown<InvalidArgument>([&] { replicas.begin(*strategy, {}); })
             .starts_with("the block parameters of the replica of worker 1 on cpu is in other memory than "
                          "before: blocks() must always return the same memory"));

@@ -9,6 +9,7 @@
 #include "tests/parallel/no_exchange.h"
 #include "tests/parallel/training/small_fit.h"
 #include "tests/support/failure.h"
+#include "tests/support/late_scores.h"
 #include "tests/support/one_block_model.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/texts.h"
@@ -64,23 +65,6 @@ struct Steps {
   TimeSheet times;
   ReplicaThread thread{"worker", 0, {}, 1};
   ReplicaSteps steps{thread, times};
-};
-
-/// Its steps end when their scores are asked for: step n has score n, from 1, and weight 2.
-struct Enqueuing final : OneBlockModel, PendingScores {
-  explicit Enqueuing(bool knowsWeight, Context* context = nullptr)
-      : OneBlockModel(context), knows(knowsWeight) {}
-  std::unique_ptr<Model> replicate(Context& context) const override {
-    return std::make_unique<Enqueuing>(knows, &context);
-  }
-  StepTicket step(const Batch& /*batch*/) override {
-    return {*this, ++steps, knows ? std::optional<double>(2) : std::nullopt};
-  }
-  bool ready(std::uint64_t /*step*/) override { return false; }
-  StepScore wait(std::uint64_t step) override { return {.score = static_cast<double>(step), .weight = 2}; }
-
-  const bool knows;
-  std::uint64_t steps = 0;
 };
 
 /// Checks its numbers itself, or its updates give a penalty that is not finite.
@@ -180,21 +164,47 @@ TEST_CASE("a run begins with what was trained before it") {
   CHECK(one.trained().batches == 2);
 }
 
-TEST_CASE("the score of a step that runs on is read during the next step, or at the end") {
-  Enqueuing model(/*knowsWeight=*/true);
+TEST_CASE("the score of a step that runs on is read while the next step runs, or at the end") {
+  LateScores model;
   Steps one(model);
   one.train({1, 1}, 0);
   CHECK(one.trained().batches == 0);
-  one.train({1, 1}, 1);
+  one.train({2, 2}, 1);
   CHECK(one.counted() == "1 batches, 2 examples, weight 2, scores 2, plain 1");
   for (int again = 0; again < 2; ++again) {  // the second time nothing is left
     one.steps.finish();
     CHECK(one.counted() == "2 batches, 4 examples, weight 4, scores 6, plain 3");
   }
+  CHECK(dynamic_cast<LateScores&>(one.thread.replica()).calls == "step1 step2 wait1 wait2 ");
+  Steps listened(model, Averaging{}, {workerListener()});  // which get the score of a step after it
+  listened.train({1, 1}, 0);
+  CHECK(listened.trained().batches == 1);
+}
+
+TEST_CASE("a late score that is not finite fails in its own batch, before a failure of the next step") {
+  const auto failed = [](const std::vector<float>& values) {
+    LateScores model;
+    Steps one(model);
+    std::string problem;
+    try {
+      for (std::size_t i = 0; i < values.size(); ++i) one.train({values[i]}, static_cast<std::int64_t>(i));
+      one.steps.finish();
+    } catch (const std::exception& error) {
+      problem = error.what();
+    }
+    return fmt::format("batch {}: {}; {} counted", one.steps.current().sequence,
+                       problem.substr(0, problem.find(';')), one.trained().batches);
+  };
+  const float nan = std::nanf("");
+  const std::string why = "batch 1: the score became nan; 1 counted";
+  CHECK(failed({1, nan, 3}) == why);
+  CHECK(failed({1, nan}) == why);  // the last of a round
+  CHECK(failed({1, nan, LateScores::kFailing}) == why);
+  CHECK(failed({1, 2, LateScores::kFailing}) == "batch 2: the step failed; 2 counted");
 }
 
 TEST_CASE("before a merge a step of known weight counts without its score, which is added later") {
-  Enqueuing model(/*knowsWeight=*/true);
+  LateScores model({.knowsWeights = true});
   Steps one(model);
   CHECK_FALSE(one.steps.countWithoutScore());  // there is none
   one.train({1, 1}, 0);
@@ -202,7 +212,7 @@ TEST_CASE("before a merge a step of known weight counts without its score, which
   CHECK(one.counted() == "1 batches, 2 examples, weight 2, scores 0, plain 0, late");
   one.steps.finish();
   CHECK(one.counted() == "1 batches, 2 examples, weight 2, scores 2, plain 1");
-  Enqueuing unknown(/*knowsWeight=*/false);
+  LateScores unknown;
   Steps other(unknown);
   other.train({1, 1}, 0);
   CHECK_FALSE(other.steps.countWithoutScore());

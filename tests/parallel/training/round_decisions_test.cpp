@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "tests/parallel/no_exchange.h"
+#include "tests/support/counting_rule.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
@@ -13,29 +14,16 @@ using namespace muster::test;
 
 namespace {
 
-/// Plans as many iterations as rounds are finished, and one more; of gradients one.
-class Rule final : public Strategy {
- public:
-  std::string describe() const override { return "a rule"; }
-  RoundPlan plan(const TrainingProgress& progress) override {
-    return {.iterations = gradients ? 1 : progress.rounds + 1};
-  }
-  void prepare(const Round& round) override { prepared = round.iteration; }
-  bool pending() const override { return isPending; }
-
-  std::int64_t prepared = -1;  // the iteration of the last round that is merged
-  bool isPending = false, gradients = false;
-};
-
 /// Two workers of one node.
 struct Rounds2 {
   explicit Rounds2(const StrategyTraits& of = {}, Ledger start = ledgerAt({}, 0, 0, 2), bool meet = true)
-      : traits(of),
+      : rule(of),
+        traits(of),
         decisions(
             {.local = 2},
             {.strategy = rule, .traits = traits, .stop = stop, .learningRate = 0.1, .meetAtLandings = meet},
             std::move(start), shares) {
-    rule.gradients = traits.localWork == LocalWork::Gradient;
+    rule.grows = true;
   }
   /// Each has trained as many batches of weight 2 and score 3.
   void bring(std::int64_t batches, bool ended = false, bool late = false) {
@@ -55,7 +43,7 @@ struct Rounds2 {
     return decisions.result();
   }
 
-  Rule rule;
+  CountingRule rule;
   const StrategyTraits traits;
   std::atomic<bool> stop{false};
   NoExchange exchange{2};

@@ -4,35 +4,14 @@
 
 #include <string>
 
+#include "tests/support/counting_rule.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
-using muster::test::thrown;
-
-namespace {
-
-/// Plans rounds of the given length, and reports how many it has planned.
-class Rule final : public Strategy {
- public:
-  std::string describe() const override { return "a rule"; }
-  RoundPlan plan(const TrainingProgress& progress) override {
-    ++planned_.value;
-    last = progress;
-    return {.iterations = iterations};
-  }
-  MergeReport report() const override { return {.divergence = 0.5, .values = {&planned_, 1}}; }
-
-  std::int64_t iterations = 2;
-  TrainingProgress last;
-
- private:
-  MergeValue planned_{"planned", 0};
-};
-
-}  // namespace
+using namespace muster::test;
 
 TEST_CASE("a plan follows from the ledger; the report is that before it") {
-  Rule rule;
+  CountingRule rule;
   RoundPlans plans(rule, LocalWork::Step, 0.1);
   Ledger ledger = ledgerAt({}, /*iteration=*/12, /*epoch=*/3, /*workers=*/2);
   ledger.rounds = 5;
@@ -58,7 +37,7 @@ TEST_CASE("impossible plans are refused, of a checkpoint as a damaged file") {
        {Case{0, LocalWork::Step, "the strategy's plan: a round must have at least 1 iteration, got 0"},
         Case{2, LocalWork::Gradient, "the strategy's plan: a round of gradients has 1 iteration, got 2"}}) {
     CAPTURE(c.problem);
-    Rule rule;
+    CountingRule rule;
     rule.iterations = c.iterations;
     RoundPlans plans(rule, c.work, 0.1);
     CHECK(thrown<InvalidArgument>([&] { plans.next(ledgerAt({}, 0, 0, 1)); }) == c.problem);

@@ -10,35 +10,18 @@
 #include "muster/parallel/training/merge_shares.h"
 #include "muster/parallel/training/round_plans.h"
 #include "tests/parallel/no_exchange.h"
+#include "tests/support/counting_rule.h"
 
 using namespace muster;
 using namespace std::chrono_literals;
-using muster::test::NoExchange;
+using namespace muster::test;
 
 namespace {
 
-/// Every round has two iterations, or one gradient, and merges one fragment.
-class Rule final : public Strategy {
- public:
-  explicit Rule(LocalWork work) : work_(work) {}
-  std::string describe() const override { return "a rule"; }
-  StrategyTraits traits(int /*workers*/) const override { return {.localWork = work_}; }
-  RoundPlan plan(const TrainingProgress& /*progress*/) override {
-    return {.iterations = work_ == LocalWork::Step ? 2 : 1};
-  }
-  void land(int, const Round&, MergeOps&) override { ++landed; }
-  void afterReduction(const Round&, MergeOps&) override { ++reduced; }
-
-  std::atomic<int> landed = 0, reduced = 0;
-
- private:
-  const LocalWork work_;
-};
-
-/// The rounds of one or more workers, whose threads do as the test says.
+/// The rounds of one or more workers, of two iterations or one gradient, whose threads do as the test says.
 struct Training {
   explicit Training(int workers, LocalWork work = LocalWork::Step, bool joins = false)
-      : rule(work), traits(rule.traits(workers)), exchange(workers), peers(workers) {
+      : rule({.localWork = work}), traits(rule.traits(workers)), exchange(workers), peers(workers) {
     shares.emplace(rule, traits, workers, undo.get(), false);
     const NodePlace place{.local = workers};
     const RoundOptions options{.strategy = rule,
@@ -51,7 +34,7 @@ struct Training {
     decisions->prepare();
   }
 
-  Rule rule;
+  CountingRule rule;
   const StrategyTraits traits;
   NoExchange exchange;
   const std::unique_ptr<MergeUndo> undo = exchange.makeUndo({});
