@@ -1,3 +1,4 @@
+// What `fault_grid_test` does not try: it has the places where user code fails, with the errors' texts.
 #include "tests/support/failure.h"
 
 #include "muster/parallel/training/internals.h"
@@ -7,28 +8,6 @@
 using namespace muster;
 using namespace muster::test;
 using namespace std::chrono_literals;
-
-TEST_CASE("the error of a worker that throws names the worker, its device and the batch") {
-  for (const std::int64_t batch : {0, 1, 5, 7}) {
-    CAPTURE(batch);
-    ToyModel model;
-    model.control().onStep = [&](const Batch& b) {
-      if (b.stamp.sequence == batch) boom();
-    };
-    auto data = twosAndSixes();
-    auto wrapper = toyWrapper(model, 2, 2).build();
-    const auto failure = failureOf(wrapper, data);
-    CHECK(failure.text ==
-          fmt::format("worker {} on cpu failed in batch {} of epoch 1: boom", batch % 2, batch + 1));
-    CHECK(failure.worker == batch % 2);
-    CHECK(failure.cause == "boom");
-    // The user's model holds the last merged state, or the initial one.
-    CHECK(model.parameters()[0] == (batch < 4 ? 0 : kMergedOnce));
-    CHECK(model.iteration() == (batch < 4 ? 0 : 2));
-    CHECK(model.epoch() == 0);
-    checkTrainsAgain(wrapper, model);
-  }
-}
 
 TEST_CASE("a worker may throw a value that is no std::exception") {
   ToyModel model;
@@ -99,4 +78,102 @@ TEST_CASE("averageUpdaters(false): after a failure the workers' updaters start f
   const double v = -11.0 / 6 + 0.625;
   CHECK(model.updaterState("velocity")[0] == doctest::Approx(v).epsilon(1e-6));
   CHECK(model.parameters()[0] == doctest::Approx(4.625 - 0.5 * (0.625 + 0.5 * v)).epsilon(1e-6));
+}
+
+TEST_CASE("in a later fit() the iterator's error counts all epochs of the model") {
+  for (const bool inReset : {false, true}) {
+    CAPTURE(inReset);
+    ToyModel model;
+    auto data = twosAndSixes();
+    auto wrapper = toyWrapper(model, 2, 2).build();
+    wrapper.fit(data);
+    data.onReset = [&](std::int64_t epoch) {
+      if (inReset && epoch == 2) boom();
+    };
+    data.onNext = [&](std::int64_t epoch, std::int64_t batch) {
+      if (!inReset && epoch == 1 && batch == 3) boom();
+    };
+    const auto failure = failureOf(wrapper, data, 2);
+    CHECK(failure.text == (inReset ? "the data iterator failed in reset to epoch 3: boom"
+                                   : "the data iterator failed at batch 4 of epoch 2: boom"));
+    CHECK(failure.worker == -1);
+    CHECK(failure.cause == "boom");
+    data.onReset = {};
+    checkTrainsAgain(wrapper, model);
+  }
+}
+
+TEST_CASE("a batch without examples is refused") {
+  for (const std::size_t at : {0, 1, 3}) {
+    std::vector<ToyBatch> batches(4, ToyBatch{{1}});
+    batches[at].values.clear();
+    ToyIterator data(batches);
+    ToyModel model;
+    auto wrapper = toyWrapper(model, 2).build();
+    const auto failure = failureOf(wrapper, data);
+    CHECK(failure.text ==
+          fmt::format("the data iterator failed at batch {} of epoch 1: the batch has no examples", at + 1));
+    checkTrainsAgain(wrapper, model);
+  }
+}
+
+TEST_CASE("after a failure fit() ends when the iterator's blocking call returns") {
+  ToyModel model;
+  Gate gate;
+  std::atomic<bool> opened{false};
+  auto data = ToyIterator::ofValues({1, 1, 1, 1});
+  model.control().onStep = [&](const Batch& batch) {
+    if (batch.stamp.sequence != 1) return;
+    gate.awaitVisitor();
+    boom();
+  };
+  data.onNext = [&](std::int64_t, std::int64_t batch) {
+    if (batch == 2) gate.pass();
+  };
+  auto wrapper = toyWrapper(model, 2, 3).build();
+  std::jthread opening([&] {
+    gate.awaitVisitor();
+    std::this_thread::sleep_for(50ms);
+    opened = true;
+    gate.open();
+  });
+  CHECK(failureOf(wrapper, data).text == "worker 1 on cpu failed in batch 2 of epoch 1: boom");
+  CHECK(opened);
+  checkTrainsAgain(wrapper, model);
+}
+
+TEST_CASE("the first failure is thrown, whatever fails afterwards") {
+  ToyModel model;
+  model.control().onStep = [](const Batch&) { boom(); };
+  auto data = twosAndSixes();
+  auto listener = mergedListener([](const RecordedCall& call, Trainer&) {
+    if (call.event == "fitEnd") throw std::runtime_error("also at the end");
+  });
+  auto wrapper = toyWrapper(model, 1).listeners({listener}).build();
+  CHECK(failureOf(wrapper, data).text == "worker 0 on cpu failed in batch 1 of epoch 1: boom");
+}
+
+TEST_CASE("replicas that are not copies of the model are refused") {
+  const auto refusalOf = [](auto change) {
+    ToyModel model;
+    change(model.control());
+    auto data = twosAndSixes();
+    auto wrapper = toyWrapper(model, 2).build();
+    const auto failure = failureOf(wrapper, data);
+    CHECK(model.control().steps().empty());
+    model.control().replicateNothing = model.control().shareMemory = false;
+    model.control().replicaSize = 0;
+    checkTrainsAgain(wrapper, model);
+    return failure.text;
+  };
+  CHECK(refusalOf([](ToyControl& c) { c.replicateNothing = true; }) ==
+        "worker 0 on cpu could not be made: the model's replicate() returned nothing");
+  CHECK(refusalOf([](ToyControl& c) { c.replicaSize = 40; }) ==
+        "worker 0 on cpu could not be made: its block parameters, float32 [48] on cpu, differs from the "
+        "model's parameters, float32 [16] on cpu");
+  // Otherwise all workers would train the same array without an error.
+  CHECK(refusalOf([](ToyControl& c) { c.shareMemory = true; }) ==
+        "worker 0 on cpu could not be made: its block parameters shares memory with the model's; "
+        "replicate() must "
+        "make a copy");
 }

@@ -103,32 +103,41 @@ struct Table {
   Clock::duration longest{};
 };
 
-/// How an error describes a place.
-std::string whereOf(std::string_view place) {
-  static const std::map<std::string, std::string, std::less<>> kTexts = {
-      {"iterator: reset", "the data iterator failed in reset to epoch"},
-      {"iterator: next", "the data iterator failed at batch"},
+/// The text of the error of a fault, except the number of the batch before a merge. @param worker  the
+/// error's
+std::string textOf(std::string_view place, std::string_view where, int worker) {
+  static const std::map<std::string, std::string, std::less<>> kOfCoordinator = {
+      {"iterator: reset", "the data iterator failed in reset to {}"},
+      {"iterator: next", "the data iterator failed at {}"},
       {"iterator: size", "the data iterator failed to report its size"},
-      {"model: replicate", "on cpu could not be made"},
-      {"model: step", "on cpu failed in batch"},
-      {"model: update", "on cpu failed in batch"},
-      {"merged listener: fitStart", "a listener failed at the start"},
-      {"merged listener: epochStart", "a listener failed"},
-      {"merged listener: merge", "a listener failed after iteration"},
-      {"merged listener: epochEnd", "a listener failed after iteration"},
-      {"merged listener: fitEnd", "a listener failed at the end"},
-      {"worker listener: fitStart", "a listener failed at the start"},
-      {"worker listener: epochStart", "a listener failed"},
-      {"worker listener: iteration", "on cpu failed in a listener after batch"},
-      {"worker listener: epochEnd", "a listener failed after iteration"},
-      {"worker listener: fitEnd", "a listener failed at the end"},
+      {"fitStart", "a listener failed at the start"},
+      {"epochStart", "a listener failed at the start of an epoch"},
+      {"merge", "a listener failed after {}"},
+      {"epochEnd", "a listener failed after {}"},
+      {"fitEnd", "a listener failed at the end"},
       {"strategy: blocks", "the strategy failed to name its blocks"},
       {"strategy: traits", "the strategy failed to describe its traits"},
       {"strategy: begin", "the strategy failed to begin"},
       {"strategy: start", "the strategy failed to start"},
-      {"strategy: plan", "the strategy failed to plan a round"}};
-  const auto found = kTexts.find(place);
-  return found != kTexts.end() ? found->second : "on cpu failed at the merge after batch";
+      {"strategy: plan", "the first round could not be planned: the strategy failed to plan a round"}};
+  static const std::map<std::string, std::string, std::less<>> kOfWorkers = {
+      {"model: replicate", "could not be made"},
+      {"model: step", "failed in {}"},
+      {"model: update", "failed in {}"},
+      {"worker listener: iteration", "failed in a listener after {}"}};
+  const auto text = [&](std::string_view begin, const std::string& form) {
+    return fmt::format("{}{}: boom", begin, fmt::format(fmt::runtime(form), where));
+  };
+  const auto colon = contains(place, "listener: ") ? place.find(':') + 2 : 0;
+  // The first epoch begins before the first iteration, and the first round is planned by the coordinator.
+  const bool laterEpoch = place.ends_with("epochStart") && where != "iteration 0";
+  const auto found = kOfCoordinator.find(laterEpoch ? "epochEnd" : place.substr(colon));
+  const bool ofWorker = place == "strategy: plan" && worker >= 0;
+  if (found != kOfCoordinator.end() && !ofWorker)
+    return worker == -1 ? text("", found->second) : "no worker is named";
+  const std::string name = fmt::format("worker {} on cpu ", worker);
+  const auto own = kOfWorkers.find(place);
+  return own != kOfWorkers.end() ? text(name, own->second) : name + "failed at the merge after batch ";
 }
 
 /// A rule and the result of its training without a fault.
@@ -170,10 +179,12 @@ class Grid {
       if (!failing.empty()) faults_.failAt(failing, failingAt);
       if (!slow.empty()) faults_.sleepAt(slow, slowAt);
       std::string text;
+      int worker = -2;
       try {
         wrapper.fit(data, kEpochs);
       } catch (const TrainingError& error) {
         text = error.what();
+        worker = error.worker();
       } catch (const std::exception& error) {
         text = fmt::format("no TrainingError: {}", error.what());
       }
@@ -187,8 +198,11 @@ class Grid {
       CHECK(text.empty() != faults_.struck());
       if (faults_.struck()) {
         CHECK_MESSAGE(text.ends_with(": boom"), text);
-        CHECK_MESSAGE(contains(text, whereOf(failing)), text);
-        CHECK_FALSE_MESSAGE(contains(text, "no TrainingError"), text);
+        CHECK_MESSAGE(text.starts_with(textOf(failing, faults_.where(), worker)), text);
+        CHECK(contains(text, "the strategy failed to plan a round: boom") == (failing == "strategy: plan"));
+        if (inTurn_ && (failing == "model: step" || failing == "worker listener: iteration"))
+          CHECK(worker == (std::atoi(faults_.where().c_str() + 6) - 1) % kWorkers);  // of "batch ..."
+        checkListenersCalledAtEnd();
         CHECK_MESSAGE(holdsLastMerge(model, failing), mergedOf(model));
       } else {
         CHECK(model.allBits() == expected_);
@@ -207,6 +221,18 @@ class Grid {
     builder.workers(kWorkers).pinThreads(false).prefetchBuffer(1).listeners(std::move(listeners));
     builder.internals({.pretendedDevices = rule_.devices});
     return builder.strategy(Faulty{strategyNamed(rule_.name, rule_.options, kWorkers), &faults_}).build();
+  }
+  /// Each listener is called once at the end, if one was called at the start.
+  void checkListenersCalledAtEnd() const {
+    const auto calls = [&](const std::string& event) {
+      const auto of = [&](const char* scope) {
+        const auto found = faults_.visits().find(scope + event);
+        return found == faults_.visits().end() ? 0 : found->second;
+      };
+      return std::pair(of("worker listener: "), of("merged listener: "));
+    };
+    const bool begun = calls("fitStart") != std::pair(0L, 0L);
+    CHECK(calls("fitEnd") == std::pair(begun ? 1L : 0L, begun && rule_.listens ? 1L : 0L));
   }
   void count(const std::string& failing, const std::string& slow, Clock::duration took) {
     if (faults_.struck())
@@ -239,9 +265,9 @@ class Grid {
   Faults faults_;
   Bits expected_;
   std::vector<std::set<std::string>> after_;  // [merges] the states after so many
-  const bool gradient_ =
-      strategyNamed(rule_.name, rule_.options, kWorkers).make()->traits(kWorkers).localWork ==
-      LocalWork::Gradient;
+  const StrategyTraits traits_ = strategyNamed(rule_.name, rule_.options, kWorkers).make()->traits(kWorkers);
+  const bool gradient_ = traits_.localWork == LocalWork::Gradient;
+  const bool inTurn_ = !traits_.arrivals;  // batch b goes to worker b mod W
   std::map<std::string, long, std::less<>> visits_;
 };
 

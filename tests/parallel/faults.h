@@ -25,7 +25,8 @@ class Faults {
   void failAt(std::string place, long nth) { failing_ = {std::move(place), nth}; }
   void sleepAt(std::string place, long nth) { slow_ = {std::move(place), nth}; }
 
-  void visit(std::string_view place) {
+  /// @param where  the batch, epoch or iteration, as errors name it.
+  void visit(std::string_view place, std::string_view where = {}) {
     const long visit = count(place);
     if (place == slow_.place && visit == slow_.nth) {
       announce();
@@ -34,6 +35,7 @@ class Faults {
     }
     if (place != failing_.place || visit != failing_.nth) return;
     if (!slow_.place.empty()) awaitSleeper();
+    where_ = where;
     struck_ = true;
     leave();
     throw std::runtime_error("boom");
@@ -41,6 +43,8 @@ class Faults {
 
   bool struck() const { return struck_; }
   bool slept() const { return begun_; }
+  /// Where the failing code was, once it has failed.
+  const std::string& where() const { return where_; }
   /// When the failing or sleeping code was left.
   Clock::time_point left() const { return left_; }
   /// Visits of each place.
@@ -72,6 +76,7 @@ class Faults {
   }
 
   Fault failing_, slow_;
+  std::string where_;  // only of the thread that fails
   std::atomic<bool> struck_{false}, begun_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -84,11 +89,13 @@ class FaultyIterator final : public DataSetIterator {
  public:
   FaultyIterator(Faults& faults, DataSetIterator& data) : faults_(faults), data_(data) {}
   void reset(std::int64_t epoch) override {
-    faults_.visit("iterator: reset");
+    faults_.visit("iterator: reset", fmt::format("epoch {}", epoch + 1));
     data_.reset(epoch);
+    stamp_ = {.epoch = epoch};
   }
   bool next(Batch& batch) override {
-    faults_.visit("iterator: next");
+    faults_.visit("iterator: next", stamp_.toString());
+    ++stamp_.sequence;
     return data_.next(batch);
   }
   std::optional<std::int64_t> examples() const override {
@@ -99,17 +106,23 @@ class FaultyIterator final : public DataSetIterator {
  private:
   Faults& faults_;
   DataSetIterator& data_;
+  BatchStamp stamp_;  // of the next batch
 };
 
 inline std::shared_ptr<Listener> faultyListener(Faults& faults, ListenerScope scope) {
   const std::string name = scope == ListenerScope::Merged ? "merged listener: " : "worker listener: ";
-  return std::make_shared<RecordingListener>(
-      scope, [&faults, name](const RecordedCall& call, Trainer&) { faults.visit(name + call.event); });
+  return std::make_shared<RecordingListener>(scope, [&faults, name](const RecordedCall& call, Trainer&) {
+    const bool step = call.event == "iteration";
+    faults.visit(name + call.event, step ? BatchStamp{.sequence = call.batch, .epoch = call.epoch}.toString()
+                                         : fmt::format("iteration {}", call.iteration));
+  });
 }
 
 inline void addFaults(ToyControl& control, Faults& faults) {
-  control.onStep = [&](const Batch&) { faults.visit("model: step"); };
-  control.onUpdate = [&](const Model&, const BatchStamp&) { faults.visit("model: update"); };
+  control.onStep = [&](const Batch& batch) { faults.visit("model: step", batch.stamp.toString()); };
+  control.onUpdate = [&](const Model&, const BatchStamp& stamp) {
+    faults.visit("model: update", stamp.toString());
+  };
   control.onReplicate = [&](int) { faults.visit("model: replicate"); };
   control.onOutput = [&](const Batch&) { faults.visit("model: output"); };
 }

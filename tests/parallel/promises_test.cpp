@@ -3,9 +3,10 @@
 #include "muster/parallel/training/internals.h"
 #include "tests/parallel/builder_of.h"
 #include "tests/parallel/for_every_rule.h"
-#include "tests/support/failure.h"
 #include "tests/support/one_core.h"
 #include "tests/support/recording_listener.h"
+#include "tests/support/toy_data.h"
+#include "tests/support/toy_model.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -141,32 +142,6 @@ TEST_CASE("every rule: training with more workers than batches") {
     const auto bits = train(rule, w);
     CHECK(bits != toy().allBits());
     CHECK(train(rule, w, {.delays = 1}) == bits);
-  });
-}
-
-TEST_CASE("every rule: a failure keeps what was merged last, and the wrapper trains again") {
-  // A worker fails in the second epoch; the model then equals that of a training that was stopped at the last
-  // merge before it.
-  forEveryRule({2, 3}, [](const NamedRule& rule, int w) {
-    auto model = toy();
-    auto data = batches();
-    auto wrapper = builderOf(model, w, rule.options).build();
-    std::atomic<bool> fails = true;
-    model.control().onStep = [&](const Batch& batch) {
-      if (fails && batch.stamp.epoch == 1 && batch.stamp.sequence == kBatches - 2) boom();
-    };
-    const Failure failure = failureOf(wrapper, data, 3);
-    CHECK(failure.cause.find("boom") != std::string::npos);
-    CHECK(failure.worker == (kBatches - 2) % w);
-    CHECK(model.epoch() == 1);
-    fails = false;
-    // Training continues as with a new wrapper.
-    auto another = toy();
-    another.copyStateFrom(model);
-    wrapper.fit(data);
-    builderOf(another, w, rule.options).build().fit(data);
-    CHECK(model.allBits() == another.allBits());
-    CHECK(model.epoch() == 2);
   });
 }
 

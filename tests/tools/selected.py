@@ -9,7 +9,7 @@ PLAIN = {"plain": """
     compare_test compare_arms_test read_results_test report_test run_session_test watch_resume_test watchers_test
     watching_changes_nothing_test file_faults_test"""}
 SANITIZERS = {"tsan": """
-    queue_test host_exchange_test device_exchange_test task_thread_test failure_test failing_listener_test stop_test
+    queue_test host_exchange_test device_exchange_test task_thread_test failure_test stop_test
     asynchronous_outer_test resume_test promises_test parallel_inference_test""", "asan": """
     safetensors_test model_file_test checkpoint_files_test weights_test configuration_json_test json_fields_test
     input_file_test output_path_test atomic_file_test idx_test image_set_test image_folder_test file_bytes_test tar_test
