@@ -44,6 +44,15 @@ class Replicas {
   std::vector<std::vector<StateBlock*>> states;
 };
 
+/// A block of each kind and rule, except moments.
+inline std::vector<Replicas::Block> blocksOfEachKind(std::int64_t elements, DType type = DType::Float32) {
+  return {{"parameters", BlockKind::Parameters, MergeRule::Average, elements, type},
+          {"own", BlockKind::Statistics, MergeRule::Keep, elements, type},
+          {"velocity", BlockKind::UpdaterState, MergeRule::Average, elements, type},
+          {"residual", BlockKind::Statistics, MergeRule::Reset, elements, type},
+          {"gradients", BlockKind::Gradients, MergeRule::Keep, elements, type}};  // averaged only on request
+}
+
 /// The numbers from 0.
 inline std::vector<int> firstWorkers(int count) {
   std::vector<int> all;

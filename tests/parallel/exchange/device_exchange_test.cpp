@@ -9,7 +9,7 @@
 #include "muster/parallel/exchange/device_reduction.h"
 #include "muster/parallel/exchange/device_undo.h"
 #include "muster/parallel/exchange/host_exchange.h"
-#include "muster/parallel/exchange/merge_ops.h"
+#include "tests/parallel/exchange/merge_all.h"
 #include "tests/parallel/replicas.h"
 #include "tests/support/devices.h"
 #include "tests/support/thrown.h"
@@ -28,12 +28,7 @@ MergePlan planOf(int workers, int devices, TransportKind kind) {
 
 /// Replicas with random blocks of each kind and rule, determined by the number of workers and the size.
 Replicas replicasOf(int workers, std::int64_t elements, DType type = DType::Float32) {
-  std::vector<Replicas::Block> blocks = {
-      {"parameters", BlockKind::Parameters, MergeRule::Average, elements, type},
-      {"own", BlockKind::Statistics, MergeRule::Keep, elements, type},
-      {"velocity", BlockKind::UpdaterState, MergeRule::Average, elements, type},
-      {"residual", BlockKind::Statistics, MergeRule::Reset, elements, type},
-      {"gradients", BlockKind::Gradients, MergeRule::Keep, elements, type}};
+  auto blocks = blocksOfEachKind(elements, type);
   if (elements % 2 == 0)
     blocks.push_back({"moments", BlockKind::Statistics, MergeRule::Moments, elements, type});
   return Replicas(firstWorkers(workers), blocks, [&](int w, std::size_t b, std::int64_t i) {
@@ -46,36 +41,6 @@ Replicas replicasOf(int workers, std::int64_t elements, DType type = DType::Floa
 double at(const Replicas& replicas, int worker, std::size_t block, std::int64_t i) {
   const Tensor& values = replicas.owned[static_cast<std::size_t>(worker)][block].values;
   return values.dtype() == DType::Float32 ? values.data<float>()[i] : values.data<double>()[i];
-}
-
-/// Merges all blocks, in one thread per participant. @return the spread of the parameters.
-Spread mergeAll(Exchange& exchange, const std::vector<double>& weights, bool measure = false,
-                Device device = Device::cpu()) {
-  std::vector<Spread> spreads(weights.size());
-  Context context(device);
-  for (int p = 0; p < exchange.participants(); ++p) exchange.arrive(p, context);
-  {
-    std::vector<std::jthread> threads;
-    for (int p = 0; p < exchange.participants(); ++p)
-      threads.emplace_back([&, p] {
-        Context own(device);
-        exchange.begin(p);
-        MergeOps ops(exchange, p, own);
-        for (const auto& block : exchange.blocks())
-          ops.merge(block, weights,
-                    measure && block.kind == BlockKind::Parameters ? &spreads[static_cast<std::size_t>(p)]
-                                                                   : nullptr);
-        exchange.end(p);
-      });
-  }
-  for (int p = 0; p < exchange.participants(); ++p) exchange.enqueueAfter(p, context);
-  exchange.wait();
-  Spread total;
-  for (const auto& spread : spreads) {
-    total.distance += spread.distance;
-    total.norm += spread.norm;
-  }
-  return total;
 }
 
 std::vector<double> weightsOf(int workers) {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "muster/parallel/exchange/merge_ops.h"
 #include "muster/parallel/exchange/merge_undo.h"
 #include "muster/parallel/exchange/node_group.h"
+#include "tests/parallel/exchange/merge_all.h"
 #include "tests/parallel/replicas.h"
 #include "tests/support/thrown.h"
 
@@ -15,26 +15,10 @@ using namespace muster::test;
 
 namespace {
 
-/// Replicas with one block of each kind; element i of worker w's blocks is w + i.
+/// Element i of worker w's blocks is w + i.
 Replicas replicasOf(int workers, std::int64_t elements) {
-  return Replicas(
-      firstWorkers(workers),
-      {{"parameters", BlockKind::Parameters, MergeRule::Average, elements},
-       {"own", BlockKind::Statistics, MergeRule::Keep, elements},
-       {"velocity", BlockKind::UpdaterState, MergeRule::Average, elements},
-       {"residual", BlockKind::Statistics, MergeRule::Reset, elements},
-       {"gradients", BlockKind::Gradients, MergeRule::Keep, elements}},  // averaged only on request
-      [](int w, std::size_t, std::int64_t i) { return static_cast<double>(w + i % 1000); });
-}
-
-void mergeAll(HostExchange& exchange, const std::vector<double>& weights) {
-  std::vector<std::jthread> threads;
-  for (int p = 0; p < exchange.participants(); ++p)
-    threads.emplace_back([&, p] {
-      Context context;
-      MergeOps ops(exchange, p, context);
-      for (const auto& block : exchange.blocks()) ops.merge(block, weights);
-    });
+  return Replicas(firstWorkers(workers), blocksOfEachKind(elements),
+                  [](int w, std::size_t, std::int64_t i) { return static_cast<double>(w + i % 1000); });
 }
 
 }  // namespace

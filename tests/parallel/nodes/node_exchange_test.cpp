@@ -19,19 +19,13 @@ namespace {
 
 /// Replicas with random values that depend only on the worker's number.
 Replicas replicasOf(const std::vector<int>& workers, std::int64_t elements) {
-  return Replicas(
-      workers,
-      {{"parameters", BlockKind::Parameters, MergeRule::Average, elements},
-       {"statistics", BlockKind::Statistics, MergeRule::Moments, 2 * (elements / 7)},
-       {"velocity", BlockKind::UpdaterState, MergeRule::Average, elements},
-       {"residual", BlockKind::Statistics, MergeRule::Reset, elements},
-       {"own", BlockKind::Statistics, MergeRule::Keep, elements},
-       {"gradients", BlockKind::Gradients, MergeRule::Keep, elements}},  // averaged only on request
-      [&](int w, std::size_t b, std::int64_t i) {
-        const RandomStream random(static_cast<std::uint64_t>(w), "values", static_cast<int>(b));
-        const double value = 2 * random.uniform(static_cast<std::uint64_t>(i)) - 1;
-        return b == 1 && i >= elements / 7 ? std::abs(value) : value;  // a variance
-      });
+  auto blocks = blocksOfEachKind(elements);
+  blocks.push_back({"statistics", BlockKind::Statistics, MergeRule::Moments, 2 * (elements / 7)});
+  return Replicas(workers, blocks, [&](int w, std::size_t b, std::int64_t i) {
+    const RandomStream random(static_cast<std::uint64_t>(w), "values", static_cast<int>(b));
+    const double value = 2 * random.uniform(static_cast<std::uint64_t>(i)) - 1;
+    return b == 5 && i >= elements / 7 ? std::abs(value) : value;  // a variance
+  });
 }
 
 MakeReplicas ofSize(std::int64_t elements) {

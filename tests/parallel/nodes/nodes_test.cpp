@@ -108,30 +108,6 @@ TEST_CASE("rules that mix replicas over nodes have the bits of one process in gr
   }
 }
 
-TEST_CASE("each batch is trained once, by the worker that one process would give it, with the same stamp") {
-  auto expected = ruleToy();
-  ToyIterator data(ruleBatches(4), kRuleWidth);
-  builderOf(expected, 4, Averaging{.frequency = 2}).groups(2).build().fit(data, 2);
-  std::vector<ToyStep> steps;
-  for (const auto& own : fromAll(2, [&](const Nodes& here) {
-         auto model = ruleToy();
-         ToyIterator share(ruleBatches(4), kRuleWidth);
-         builderOf(model, 2, Averaging{.frequency = 2}).nodes(here).build().fit(share, 2);
-         for (const auto& step : model.control().steps()) CHECK(step.stamp.sequence % 2 == here.node());
-         return model.control().steps();
-       }))
-    steps.insert(steps.end(), own.begin(), own.end());
-  std::ranges::sort(steps, {}, [](const ToyStep& s) { return std::pair(s.stamp.epoch, s.stamp.sequence); });
-  const auto all = expected.control().steps();
-  REQUIRE(steps.size() == all.size());
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    CHECK(steps[i].stamp.sequence == all[i].stamp.sequence);
-    CHECK(steps[i].stamp.iteration == all[i].stamp.iteration);
-    CHECK(steps[i].stamp.firstExample == all[i].stamp.firstExample);
-    CHECK(steps[i].before == all[i].before);
-  }
-}
-
 TEST_CASE("a stream that reset() does not rewind loses no batch on any node") {
   std::mutex mutex;
   std::vector<float> seen;

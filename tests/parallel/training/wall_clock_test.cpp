@@ -192,19 +192,6 @@ TEST_CASE("a checkpoint within an epoch is refused with one warning, and made at
   CHECK(warnings == 1);
 }
 
-TEST_CASE("each worker counts its own updates") {
-  ToyModel model({.size = kRuleWidth, .training = {.updater = Adam{.learningRate = 0.05}}});
-  ToyIterator data(randomBatches(5, 24, 4, kRuleWidth), kRuleWidth);
-  wrapperOf(model, 3, kWall).fit(data, 2);
-  std::map<const Model*, std::vector<std::int64_t>> updates;
-  for (const auto& step : model.control().steps()) updates[step.model].push_back(step.stamp.update);
-  for (const auto& [replica, counted] : updates) {
-    CHECK((counted.front() == 1 || counted.front() == 9));  // 9 if the worker had no batch in the first epoch
-    for (std::size_t i = 0; i < counted.size(); ++i)
-      CHECK(counted[i] == counted.front() + static_cast<std::int64_t>(i));
-  }
-}
-
 TEST_CASE("a failure ends the training, whichever worker waits, and the wrapper can train again") {
   for (const bool listens : {false, true})
     for (const std::int64_t failing : {0, 3, 11}) {

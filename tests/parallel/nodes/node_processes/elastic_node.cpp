@@ -8,10 +8,9 @@
 #include "muster/core/listeners/evaluation_listener.h"
 #include "muster/parallel/nodes.h"
 #include "muster/parallel/parallel_wrapper.h"
-#include "tests/parallel/every_rule.h"
 #include "tests/parallel/nodes/node_processes/dies_serving.h"
 #include "tests/parallel/nodes/node_processes/exit_status.h"
-#include "tests/parallel/nodes/node_processes/toy.h"
+#include "tests/parallel/nodes/node_processes/train_process.h"
 #include "tests/support/temporary_directory.h"
 
 using namespace muster;
@@ -19,13 +18,6 @@ using namespace muster::test;
 using namespace std::chrono_literals;
 
 namespace {
-
-void write(const std::filesystem::path& path, const void* bytes, std::size_t count) {
-  const auto part = path.string() + ".part";
-  std::ofstream(part, std::ios::binary)
-      .write(static_cast<const char*>(bytes), static_cast<std::streamsize>(count));
-  std::filesystem::rename(part, path);
-}
 
 void printRules() {
   const TemporaryDirectory store;
@@ -72,48 +64,33 @@ int train(int argc, char** argv) {
                            .patience = fate == "impatient" ? 3s : 60s};
   const auto nodes = fate == "serve" ? nodesThatDieServing(how, static_cast<int>(number), folder / "dead")
                                      : Nodes::elastic(how);
-  for (const auto& one : everyRule()) {
-    if (one.name != rule) continue;
-    auto model = processToy();
+  return trainProcess(rule, own, [&](const AnyStrategy& options, ToyModel& model) {
     auto data = processToyData(kElasticData);
     std::atomic<bool> fated{false};
     model.control().onStep = [&](const Batch& batch) {
       logInfo("begins batch {} of epoch {} in iteration {}", batch.stamp.sequence, batch.stamp.epoch,
               batch.stamp.iteration);
       if (!std::filesystem::exists(folder / "hurry")) std::this_thread::sleep_for(step);
-      if (batch.stamp.iteration < number || fated.exchange(true)) return;
-      if (fate == "kill") ::kill(::getpid(), SIGKILL);
-      if (fate == "stop") ::raise(SIGSTOP);
-      if (fate == "throw") throw std::runtime_error("out of coffee");
+      if (batch.stamp.iteration >= number && !fated.exchange(true)) suffer(fate);
     };
     auto validation = processToyData(1);
     Listeners listeners;
     if (fate == "evaluate") listeners.push_back(std::make_shared<EvaluationListener>(validation));
-    std::string problem;
-    try {
-      auto wrapper = ParallelWrapper::Builder(model)
-                         .workers(workers)
-                         .pinThreads(false)
-                         .strategy(one.options)
-                         .nodes(nodes)
-                         .listeners(listeners)
-                         .build();
-      wrapper.fit(data, epochs);
-      std::int64_t trained = 0;
-      for (const auto& times : wrapper.workerTimes()) trained += times.batches;
-      logInfo("has trained {} batches", trained);
-      wrapper.fit(data, 0);
-      for (const auto& times : wrapper.workerTimes())
-        if (times.batches != 0) throw std::runtime_error("workerTimes() counts batches of an earlier fit()");
-    } catch (const std::exception& error) {
-      problem = error.what();
-    }
-    const auto bits = stateBits(model);
-    write(own("bits"), bits.data(), bits.size());
-    write(own("problem"), problem.data(), problem.size());
-    return problem.empty() ? 0 : 3;
-  }
-  return 2;
+    auto wrapper = ParallelWrapper::Builder(model)
+                       .workers(workers)
+                       .pinThreads(false)
+                       .strategy(options)
+                       .nodes(nodes)
+                       .listeners(listeners)
+                       .build();
+    wrapper.fit(data, epochs);
+    std::int64_t trained = 0;
+    for (const auto& times : wrapper.workerTimes()) trained += times.batches;
+    logInfo("has trained {} batches", trained);
+    wrapper.fit(data, 0);
+    for (const auto& times : wrapper.workerTimes())
+      if (times.batches != 0) throw std::runtime_error("workerTimes() counts batches of an earlier fit()");
+  });
 }
 
 }  // namespace

@@ -2,16 +2,11 @@
 // node 1> [kill at ms]. Writes into the folder the bits of its model and the exception of `fit`. With the
 // fate "cut", node 1 creates the file `begun` in its second epoch; with "slow" nothing happens to it, and the
 // training has one epoch.
-#include <signal.h>
-
-#include <fstream>
-
 #include "muster/core/base/log.h"
 #include "muster/parallel/nodes.h"
 #include "muster/parallel/parallel_wrapper.h"
-#include "tests/parallel/every_rule.h"
 #include "tests/parallel/nodes/node_processes/exit_status.h"
-#include "tests/parallel/nodes/node_processes/toy.h"
+#include "tests/parallel/nodes/node_processes/train_process.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -27,11 +22,6 @@ extern "C" int __lsan_is_turned_off() {
 #endif
 
 namespace {
-
-void write(const std::filesystem::path& path, const void* bytes, std::size_t count) {
-  std::ofstream(path, std::ios::binary)
-      .write(static_cast<const char*>(bytes), static_cast<std::streamsize>(count));
-}
 
 Nodes connect(std::chrono::milliseconds silence) {
 #ifdef MUSTER_TEST_OVER_GLOO
@@ -61,42 +51,31 @@ int train(int argc, char** argv) {
     return folder / (std::string(kind) + std::to_string(nodes.node()));
   };
   logInfo("has connected");
-  for (const auto& one : everyRule()) {
-    if (one.name != rule) continue;
-    auto model = processToy();
+  return trainProcess(rule, own, [&](const AnyStrategy& options, ToyModel& model) {
     auto data = processToyData(nodes.nodes() * workers);
     std::jthread killer;
     const bool mine = nodes.node() == 1;
     if (mine && fate == "kill")
       killer = std::jthread([after = std::chrono::milliseconds(std::atoi(argv[5]))] {
         std::this_thread::sleep_for(after);
-        ::kill(::getpid(), SIGKILL);
+        suffer("kill");
       });
     model.control().onStep = [&](const Batch& batch) {
       if (faulty) std::this_thread::sleep_for(1ms);
       if (!mine || batch.stamp.epoch != 1) return;
       if (fate == "cut" && batch.stamp.sequence < 3) std::ofstream(folder / "begun");
-      if (fate == "stop") ::raise(SIGSTOP);
-      if (fate == "throw") throw std::runtime_error("out of coffee");
+      if (fate != "kill") suffer(fate);
     };
-    auto wrapper = ParallelWrapper::Builder(model)
-                       .workers(workers)
-                       .pinThreads(false)
-                       .strategy(one.options)
-                       .nodes(nodes)
-                       .build();
-    std::string problem;
-    try {
-      wrapper.fit(data, faulty ? 1000 : fate == "slow" ? 1 : 2);
-    } catch (const std::exception& error) {
-      problem = error.what();
-    }
-    const auto bits = stateBits(model);
-    write(own("bits"), bits.data(), bits.size());
-    write(own("problem"), problem.data(), problem.size());
-    return problem.empty() ? 0 : 3;
-  }
-  return 2;
+    ParallelWrapper::Builder(model)
+        .workers(workers)
+        .pinThreads(false)
+        .strategy(options)
+        .nodes(nodes)
+        .build()
+        .fit(data, faulty           ? 1000
+                   : fate == "slow" ? 1
+                                    : 2);
+  });
 }
 
 }  // namespace
