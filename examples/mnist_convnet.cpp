@@ -49,8 +49,8 @@ int main(int argc, char** argv) {
   int workers = 2;
   std::int64_t averagingFrequency = 3, epochs = 3;
   return example::runExample(argc, argv,
-                             "Trains a convolutional network on MNIST with several workers at once; muster "
-                             "train has more options.",
+                             "Trains a convolutional network on MNIST with several workers at once;\n"
+                             "muster train has more options.",
                              {{"workers", &workers, "threads, each with a replica of the network"},
                               {"averaging-frequency", &averagingFrequency, "iterations between averages"},
                               {"epochs", &epochs, "passes over the images"}},

@@ -74,7 +74,9 @@ inline bool readOptions(const std::vector<std::string_view>& arguments, std::str
     const Option* found = nullptr;
     for (const Option& option : options)
       if (name.starts_with("--") && name.substr(2) == option.name) found = &option;
-    muster::require(found != nullptr, "there is no option {}: --help lists all", name);
+    muster::require(
+        found != nullptr, "there is no option {}: --help lists all{}", name,
+        introduction.find("muster train has more") != introduction.npos ? ", and muster train has more" : "");
     if (bool* const* flag = std::get_if<bool*>(&found->value)) {
       muster::require(name == argument, "{} takes no value", name);
       **flag = true;

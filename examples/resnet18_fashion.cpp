@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
       "Trains ResNet-18 with several workers at once. Merged every iteration, k workers take the step of "
       "one\n"
       "worker on the joined batch, except for the statistics of batch normalisation. Two GPUs:\n"
-      "--workers 2 --device cuda:0,cuda:1",
+      "--workers 2 --device cuda:0,cuda:1; muster train has more options.",
       {{"workers", &o.workers, "threads, each with a replica; worker i is on device i mod D of --device"},
        {"averaging-frequency", &o.frequency, "iterations of each worker between averages"},
        {"device", &o.device, "cpu, or GPUs, as in cuda:0,cuda:1"},

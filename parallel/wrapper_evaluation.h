@@ -19,7 +19,7 @@ class WrapperEvaluation {
                     Activity& caller, FitCall* fit)
       : wrapper_(wrapper), options_(options), session_(session), caller_(caller), fit_(fit) {}
 
-  /// Evaluates with the other nodes, if there are any. A node that fails before it has counts tells the
+  /// Evaluates with the other nodes, if there are any. A node that fails before it has counts reports to the
   /// other nodes, which wait for these.
   /// @throws InvalidArgument for data that do not fit; TrainingError as EvaluationRun.
   AnyEvaluation evaluateOverNodes(DataSetIterator& data, std::optional<Task> task);

@@ -216,6 +216,7 @@ LoadedData loadData(const DataSource& d, PlacementWish placement, std::span<cons
   }
   for (const auto& [field, set] : {std::pair{"train", loaded.train.get()}, {"test", loaded.test.get()}})
     require(set == nullptr || set->examples().value_or(1) > 0, "data.{}: there are no examples in it", field);
+  if (!d.test.empty()) loaded.origin += " and " + d.test;
   loaded.contents = detail::contentsOf(hashes);
   loaded.testWarning = detail::sharedRemark(d, hashes);
   loaded.classWeights = classWeightsOf(d, loaded.description);

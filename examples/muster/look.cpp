@@ -29,17 +29,6 @@ namespace {
 
 using namespace muster;
 
-/// Why muster train would be refused because of the checkpoints of an earlier training; "" if it would not.
-std::string earlierTraining(const RunFile& run, const std::filesystem::path& resumed) {
-  if (run.training.nodes == "elastic") return {};
-  try {
-    detail::requireOwnCheckpoints(run, resumed);
-    return {};
-  } catch (const FileError& error) {
-    return asOptions(error.what());
-  }
-}
-
 }  // namespace
 
 int evaluate(const Call& call) {
@@ -95,21 +84,19 @@ int plan(const Call& call) {
   TrainingOptions options;
   CommandLine line(
       "Says what muster train would do with a run file: data, network, workers, merging and memory. Trains\n"
-      "nothing, writes no file, and refuses what train refuses. A note says if the checkpoints of an "
-      "earlier\n"
-      "training are in the way.\n\n"
+      "nothing, writes no file, and refuses what train refuses; where only checkpoints of an earlier\n"
+      "training are in the way, after the plan.\n\n"
       "  muster plan run.json --workers 8\n");
   describeTraining(line, options);
   if (!readOptions(line, call)) return 0;
   const RunFile run = readTraining(line, call, options);
   return sayErrors(asOptions, [&] {
-    std::string earlier;
     auto prepared = detail::prepareRun(run, options.nodes, [&](const PreparedRun& before) {
-      earlier = earlierTraining(before.run, before.resumed.file);
       pathsOf(call.file, before.run, before.resumed.file).check();
     });
     printResult(planText(prepared));
-    if (!earlier.empty()) fmt::print("note: muster train refuses this run for now: {}\n", earlier);
+    if (prepared.run.training.nodes != "elastic")
+      detail::requireOwnCheckpoints(prepared.run, prepared.resumed.file);
     return 0;
   });
 }

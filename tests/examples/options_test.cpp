@@ -75,7 +75,10 @@ TEST_CASE("each small example has a help, and a line and a status for what is wr
       CHECK(line.size() <= 118);
     }
     CHECK(options >= 3);
-    program.refuses("--page", name + ": there is no option --page: --help lists all\n");
+    program.refuses(
+        "--page",
+        name + ": there is no option --page: --help lists all" +
+            (test::contains(help.out, "muster train has more") ? ", and muster train has more\n" : "\n"));
   }
   const test::Sandbox lenet(MUSTER_LENET_FROM_SCRATCH);
   lenet.refuses("--data generated --examples 20 --epochs 1 --model no/m",
