@@ -78,11 +78,12 @@ void writeSample(Model& model, const Vocabulary& vocabulary, std::int64_t steps,
 
 void train(const Options& o) {
   require(o.text != o.model, "--text and --model are the same file, {}", o.text);
-  CharacterIterator data(o.text, o.steps, /*batch=*/32, static_cast<std::uint64_t>(o.seed));
+  const auto seed = static_cast<std::uint64_t>(o.seed);
+  CharacterIterator data(o.text, o.steps, /*batch=*/32, seed);
   const Vocabulary& vocabulary = data.vocabulary();
   require(vocabulary.size() > 1, "{} has one character only, so there is nothing to learn", o.text);
   auto configuration = charLstm(vocabulary.size(), {.units = o.units, .layers = 2, .embedding = 32});
-  configuration.seed = static_cast<std::uint64_t>(o.seed);
+  configuration.seed = seed;
   configuration.updater = Adam{.learningRate = o.learningRate};
   configuration.clipNorm = 5;
   configuration.inputShape = {o.steps};

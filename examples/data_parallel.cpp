@@ -74,7 +74,7 @@ double trainPass(DataParallel& parallel, MultiLayerNetwork& model, const Data& d
     gradOutput.resize(output.shape(), DType::Float32);
     // This is the gradient of the whole batch's mean loss; the replicas' gradients are summed.
     sum += loss(Loss::MeanSquaredError, output, targets, {}, gradOutput, 0, model.context()).sum;
-    parallel.backward(gradOutput, nullptr);
+    parallel.backward(gradOutput, nullptr);  // no gradient of the inputs
     parallel.updateParameters(kLearningRate);
   });
   return sum / kExamples;

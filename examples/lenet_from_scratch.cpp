@@ -33,6 +33,10 @@ struct Replica {
   Replica(const Tensors& initial, Device device)
       : context(device), parameters(copyTo(initial, device)), gradients(copyTo(initial, device)) {}
   LeNet& network(std::int64_t n) { return networks.try_emplace(n, n, context).first->second; }
+  void clearGradients() {
+    for (Tensor& gradient : gradients) setZero(gradient, context);
+    context.synchronize();
+  }
 
   Context context;
   Tensors parameters, gradients;  // [Parameter]
@@ -50,23 +54,20 @@ double computeGradients(Replica& replica, const Batch& part, std::int64_t exampl
   return sum;
 }
 
-/// One step on all devices, equal up to rounding to a step of one device on the whole batch.
-/// @return the summed loss.
+/// One step on all devices, equal to one device's on the whole batch, to rounding. @return the summed loss.
 double trainBatch(const Batch& batch, std::deque<Replica>& replicas) {
   std::vector<Device> devices;
   for (const Replica& replica : replicas) devices.push_back(replica.context.device());
-  const auto parts = splitAndLoad(batch, devices, /*evenSplit=*/false);
 
+  const auto parts = splitAndLoad(batch, devices, /*evenSplit=*/false);
   std::vector<std::future<double>> losses;
   for (std::size_t d = 0; d < parts.size(); ++d)
     losses.push_back(std::async(std::launch::async, computeGradients, std::ref(replicas[d]),
                                 std::cref(parts[d]), batch.examples()));
   double sum = 0;
   for (auto& loss : losses) sum += loss.get();
-  for (std::size_t d = parts.size(); d < replicas.size(); ++d) {  // fewer examples than devices
-    for (Tensor& gradient : replicas[d].gradients) setZero(gradient, replicas[d].context);
-    replicas[d].context.synchronize();
-  }
+  for (std::size_t d = parts.size(); d < replicas.size(); ++d)  // fewer examples than devices
+    replicas[d].clearGradients();
 
   for (std::size_t p = 0; p < kParameters; ++p) {
     Tensors gradients;  // [device]
@@ -135,9 +136,8 @@ int main(int argc, char** argv) {
   Options o;
   return example::runExample(
       argc, argv,
-      "Trains LeNet on several devices by hand. More devices give the same numbers, except for rounding; on "
-      "the\n"
-      "CPU each is a thread. Two GPUs: --device cuda:0,cuda:1",
+      "Trains LeNet on several devices by hand. More devices give the same numbers, except for rounding;\n"
+      "on the CPU each is a thread. Two GPUs: --device cuda:0,cuda:1",
       {{"devices", &o.devices, "replicas that share each batch; replica d is on device d mod D of --device"},
        {"device", &o.device, "cpu, or GPUs, as in cuda:0,cuda:1"},
        {"data", &o.data, "mnist, or generated: digits that the program draws"},

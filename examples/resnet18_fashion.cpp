@@ -39,7 +39,7 @@ void run(const Options& o) {
   const auto train = images(o, true), test = images(o, false);
   const Shape& image = train->set()->imageShape();  // [channels, height, width]
 
-  // As in the chapter: weights of standard deviation 0.01, plain SGD, its rate in proportion to the workers.
+  // As in "Dive into Deep Learning": normal weights, plain SGD, its rate in proportion to the workers.
   auto configuration =
       resnet18(/*classes=*/10, image[0],
                {.imageSize = {image[1], image[2]}, .width = o.width, .init = Init::normal(0.01)});

@@ -90,14 +90,9 @@ struct with_batch {
   Batch batch;
   std::int64_t n = 3;
 };
-/// resnet18.safetensors, as PyTorch would write it.
-struct with_resnet18 {
-  with_resnet18();
-};
-/// An input of 30 examples with 5 numbers, and a gradient of the outputs of two units.
+/// An input of 30 examples with 5 numbers.
 struct with_input {
   Tensor input = Tensor::zeros({30, 5});
-  Tensor gradOutput = Tensor::zeros({30, 2});
 };
 
 #ifdef MUSTER_PAGES_ONNX

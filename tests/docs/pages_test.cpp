@@ -1,8 +1,6 @@
 // The blocks of the pages are further sources of this program (see page_blocks.cmake).
 #include <fstream>
 
-#include "muster/core/io/weights.h"
-#include "muster/core/nn/models/resnet18.h"
 #include "tests/docs/fixtures.h"
 #include "tests/support/png.h"
 
@@ -34,12 +32,6 @@ with_customers::with_customers() {
           << (i % 7 == 0 ? "" : std::to_string(20000 + 313 * i)) << ',' << i % 20
           << (i % 20 > 9 ? ",yes\n" : ",no\n");
   std::ofstream("new.csv") << "visits,region,income,joined\n15,north,30000,2019-05-01\n3,south,,2012-11-01\n";
-}
-
-with_resnet18::with_resnet18() {
-  ComputationGraph network(resnet18(1000, 3, {.imageSize = {224, 224}, .largeImages = true}));
-  network.init();
-  saveWeights(network, "resnet18.safetensors", {.layers = resnet18InTorchvision()});
 }
 
 }  // namespace muster_pages
