@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -107,32 +108,91 @@ Schemas::iterator placeOf(std::string_view option, Schemas& all) {
   return std::ranges::find(all, option, &Schemas::value_type::first);
 }
 
+/// The options that a strategy has where some are given; nothing if it refuses these.
+std::optional<std::vector<StrategyOption>> optionsWith(const NamedStrategy& strategy, int workers,
+                                                       const std::string& given) {
+  try {
+    return optionsOf(strategyNamed(strategy.name, given, workers));
+  } catch (const InvalidArgument&) {
+    return std::nullopt;
+  }
+}
+
+/// Takes the words out of an option's schema that the strategy refuses.
+void keepAccepted(const NamedStrategy& strategy, int workers, const std::string& option,
+                  json::object& schema) {
+  auto* const words = schema.if_contains("enum");
+  if (!words) return;
+  json::array kept;
+  for (const auto& word : words->as_array())
+    if (optionsWith(strategy, workers, fmt::format("{}={}", option, std::string_view(word.get_string()))))
+      kept.push_back(word);
+  *words = std::move(kept);
+}
+
+/// An object's field is one of these words, which is its default where it is left out.
+json::object oneOf(std::string_view field, json::array words, const json::value& preset) {
+  json::object is;
+  if (std::ranges::find(words, preset) == words.end()) is["required"] = json::array{field};
+  is["properties"] = json::object{{field, json::object{{"enum", std::move(words)}}}};
+  return is;
+}
+
+/// A type of an option that a strategy takes.
+struct TakenType {
+  std::vector<StrategyOption> options;  // that the strategy has with it
+  json::object needs;                   // of its other options; empty: nothing
+};
+
+/// Tries a type with the other options' defaults and with each word that one of them may be.
+/// @param given  as in "codec=int8". @return nothing if the strategy takes the type with none of these.
+std::optional<TakenType> takenType(const NamedStrategy& strategy, int workers, const std::string& given,
+                                   const Schemas& all) {
+  auto options = optionsWith(strategy, workers, given);
+  json::array needs;
+  const char* const needed = options ? "allOf" : "anyOf";
+  for (const auto& [other, schema] : all) {
+    const auto* const words = schema.if_contains("enum");
+    if (!words || given.starts_with(other + "=")) continue;
+    json::array fitting;
+    for (const auto& word : words->as_array()) {
+      auto found = optionsWith(strategy, workers,
+                               fmt::format("{},{}={}", given, other, std::string_view(word.get_string())));
+      if (!found) continue;
+      fitting.push_back(word);
+      if (!options) options = std::move(found);
+    }
+    if (!fitting.empty() && fitting.size() < words->as_array().size())
+      needs.push_back(oneOf(other, std::move(fitting), schema.at("default")));
+  }
+  if (!options) return std::nullopt;
+  return TakenType{*options, needs.empty() ? json::object() : json::object{{needed, std::move(needs)}}};
+}
+
 /// Adds the options that a strategy has with another type of one of them, such as a codec, and what these
-/// need: that the other one has such a type.
+/// need, that the other one has such a type, and what the types need, such as a graph.
 void addOptionsOfTypes(const NamedStrategy& strategy, int workers, std::string_view option,
                        std::string_view types, Schemas& all, json::object& needs) {
   const json::value preset = placeOf(option, all)->second.at("default");
-  json::array taken;
+  json::array taken, rules;
   std::map<std::string, json::array> typesOf;  // [option within this one]
-  for (const auto& type : wordsIn(types)) try {
-      const std::string_view word = type.get_string();
-      for (auto& other :
-           optionsOf(strategyNamed(strategy.name, fmt::format("{}={}", option, word), workers))) {
-        if (other.name.starts_with(fmt::format("{}.", option))) typesOf[other.name].push_back(type);
-        if (placeOf(other.name, all) != all.end()) continue;
-        other.description = fmt::format("of {}: {}", word, other.description);
-        all.insert(placeOf(option, all) + 1, {other.name, schemaOf(other)});
-      }
-      taken.push_back(type);
-    } catch (const InvalidArgument&) {
-      continue;  // the strategy does not take this type
+  for (const auto& type : wordsIn(types)) {
+    const std::string_view word = type.get_string();
+    auto with = takenType(strategy, workers, fmt::format("{}={}", option, word), all);
+    if (!with) continue;
+    for (auto& other : with->options) {
+      if (other.name.starts_with(fmt::format("{}.", option))) typesOf[other.name].push_back(type);
+      if (placeOf(other.name, all) != all.end()) continue;
+      other.description = fmt::format("of {}: {}", word, other.description);
+      all.insert(placeOf(option, all) + 1, {other.name, schemaOf(other)});
     }
-  for (const auto& [inside, those] : typesOf) {
-    if (those.size() == taken.size()) continue;
-    json::object need{{"properties", json::object{{option, json::object{{"enum", those}}}}}};
-    if (std::ranges::find(those, preset) == those.end()) need["required"] = json::array{option};
-    needs[inside] = std::move(need);
+    if (!with->needs.empty())
+      rules.push_back({{"if", {{"properties", {{option, {{"const", type}}}}}}}, {"then", with->needs}});
+    taken.push_back(type);
   }
+  for (const auto& [inside, those] : typesOf)
+    if (those.size() < taken.size()) needs[inside] = oneOf(option, those, preset);
+  if (!rules.empty()) needs[option] = json::object{{"allOf", std::move(rules)}};
   placeOf(option, all)->second["enum"] = std::move(taken);
 }
 
@@ -141,6 +201,7 @@ json::object schemaOf(const NamedStrategy& strategy, int workers) {
   Schemas all;
   json::object needs, options{{"name", json::object()}};
   for (const auto& option : optionsOf(strategy.options)) all.emplace_back(option.name, schemaOf(option));
+  for (auto& [option, schema] : all) keepAccepted(strategy, workers, option, schema);
   for (const auto& [option, types] : kTypes)
     if (placeOf(option, all) != all.end()) addOptionsOfTypes(strategy, workers, option, types, all, needs);
   for (auto& [name, schema] : all) options[name] = std::move(schema);

@@ -23,8 +23,8 @@
 namespace {
 
 using namespace muster;
-using test::asJson, test::eachField, test::graphWith, test::layerTypes, test::problem, test::typesIn,
-    test::whole, test::withNetwork, test::wrong;
+using test::asJson, test::eachField, test::graphWith, test::layerTypes, test::problem, test::thrown,
+    test::typesIn, test::whole, test::withNetwork, test::wrong;
 namespace json = boost::json;
 
 /// A run file with `graphWith`, whose layer has sizes that its type could have.
@@ -66,6 +66,23 @@ std::set<std::string> wordsOtherThanValues(const json::object& field) {
 
 bool hasOneOf(const json::object& schema, std::initializer_list<std::string_view> keywords) {
   return std::ranges::any_of(keywords, [&](std::string_view one) { return schema.contains(one); });
+}
+
+/// Each word that an option of a strategy may be, those that this strategy refuses, too.
+std::vector<std::pair<std::string, std::string>> optionsOfWords(const std::string& strategy) {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const auto& option : optionsOf(strategyNamed(strategy, "", 1))) {
+    const auto refusal = thrown<InvalidArgument>([&] { strategyNamed(strategy, option.name + "=?", 1); });
+    constexpr std::string_view kBefore = "there is no type \"?\"; there are ";
+    const auto types = refusal.find(kBefore);
+    auto words = types == refusal.npos ? option.kind : refusal.substr(types + kBefore.size());
+    const auto last = words.find(" or ");
+    if (types == refusal.npos && (last == words.npos || words == "true or false")) continue;
+    if (last != words.npos) words.replace(last, 4, ",");
+    for (const auto word : commaList(words))
+      all.emplace_back(option.name, word.substr(word.find_first_not_of(' ')));
+  }
+  return all;
 }
 
 /// Whether an object with this schema needs a field, as far as this schema says it: parts of a network have
@@ -129,30 +146,41 @@ TEST_CASE("the schema has the types of each option with options of its own, and 
     return checks.problem(run);
   };
   for (const auto& rule :
-       schema.at_pointer("/properties/training/properties/strategy/anyOf/0/allOf").as_array())
-    for (const auto& [option, values] : rule.at("then").at("properties").as_object()) {
-      const std::string name(rule.at("if").at("properties").at("name").at("const").as_string());
-      const auto refusal = problem(run, {"training.strategy.name=" + name,
-                                         fmt::format("training.strategy.{}=?", std::string_view(option))});
-      constexpr std::string_view kBefore = "there is no type \"?\"; there are ";
-      const auto words = refusal.find(kBefore);
-      if (words == refusal.npos) continue;
-      CAPTURE(refusal);
-      json::array taken;  // of the types that there are, those that this strategy takes
-      for (const auto type : commaList(std::string_view(refusal).substr(words + kBefore.size()))) {
-        const auto word = type.substr(type.find_first_not_of(' '));
-        const auto set = fmt::format("training.strategy.{}={}", std::string_view(option), word);
-        if (problem(run, {"training.strategy.name=" + name, set}) == "") taken.emplace_back(word);
+       schema.at_pointer("/properties/training/properties/strategy/anyOf/0/allOf").as_array()) {
+    const auto& name = rule.at("if").at("properties").at("name").at("const").as_string();
+    const auto all = optionsOfWords(std::string(name));
+    std::set<std::pair<std::string, std::string>> taken;  // alone or with another word
+    for (const auto& [option, word] : all)
+      for (const auto& [other, with] : all) {
+        if (option == other && word != with) continue;
+        const json::object options{{"name", name}, {option, word}, {other, with}};
+        CAPTURE(json::serialize(options));
+        const bool valid = strategy(options) == "";
+        CHECK(valid == (problem(run) == ""));
+        if (valid) taken.emplace(option, word);
       }
-      CHECK(values.at("enum") == taken);
+    for (const auto& [option, values] : rule.at("then").at("properties").as_object()) {
+      CAPTURE(std::string(option));
+      const auto* const words = values.as_object().if_contains("enum");
+      if (!words) continue;
+      for (const auto& word : words->as_array()) {
+        CAPTURE(json::serialize(word));
+        CHECK(taken.erase({std::string(option), std::string(word.as_string())}) == 1);
+      }
     }
-  for (const auto& options : {json::object{{"every", 3}, {"period", "qsr"}, {"period.alpha", 0.2}},
-                              {{"name", "averaging"}, {"codec", "top-k"}, {"codec.share", 0.1}},
-                              {{"name", "overlapped"}, {"landing", "pull"}, {"landing.strength", 0.1}},
-                              {{"name", "shared"}, {"threshold", "target"}, {"threshold.density", 0.1}},
-                              {{"name", "asynchronous"}, {"speeds", json::array{1, 0.5}}, {"staleness", 2}},
-                              {{"name", "easgd"}, {"elasticity", "none"}},
-                              {{"name", "hierarchical"}, {"levels", "4:2,16:all"}}})
+    CHECK(taken.empty());
+  }
+  for (const auto& options :
+       {json::object{{"every", 3}, {"period", "qsr"}, {"period.alpha", 0.2}},
+        {{"name", "averaging"}, {"codec", "top-k"}, {"codec.share", 0.1}},
+        {{"name", "overlapped"}, {"landing", "pull"}, {"landing.strength", 0.1}},
+        {{"name", "shared"}, {"threshold", "target"}, {"threshold.density", 0.1}},
+        {{"name", "asynchronous"}, {"speeds", json::array{1, 0.5}}, {"staleness", 2}},
+        {{"name", "gossip"}, {"graph", "ring"}, {"codec", "int8"}},
+        {{"name", "gossip"}, {"graph", "complete"}, {"codec", "power-sgd"}},
+        {{"name", "gossip"}, {"graph", "ring"}, {"codec", "top-k"}, {"codec.share", 0.1}},
+        {{"name", "easgd"}, {"elasticity", "none"}},
+        {{"name", "hierarchical"}, {"levels", "4:2,16:all"}}})
     CHECK_MESSAGE(strategy(options) == "", json::serialize(options));
   CHECK(strategy({{"evry", 3}}) == "/training/strategy: unknown field evry");
   CHECK(strategy({{"name", "diloco"}, {"codec.shore", 1}}) ==
@@ -170,6 +198,7 @@ TEST_CASE("the schema has the types of each option with options of its own, and 
                               {{"period", "adacomm"}, {"period.alpha", 0.1}},
                               {{"name", "shared"}, {"threshold.density", 0.1}},
                               {{"name", "gossip"}, {"codec", "power-sgd"}},
+                              {{"name", "gossip"}, {"graph", "ring"}, {"codec.share", 0.1}},
                               {{"name", "asynchronous"}, {"period", "adacomm"}},
                               {{"name", "hierarchical"}, {"levels", 4}},
                               {{"name", "hierarchical"}, {"levels", "4,16:all"}}}) {
