@@ -181,15 +181,13 @@ Override overrideOf(const std::string& text) {
   return one;
 }
 
-/// @throws InvalidArgument with the lists there are: a network has layers or, as a graph, vertices.
+/// @throws InvalidArgument with the lists there are, in a network: it has layers or, as a graph, vertices.
 void requireList(const json::object& in, std::string_view name, std::string_view path) {
-  if (in.contains(name)) return;
+  if (in.contains(name) || !(in.contains("layers") || in.contains("vertices"))) return;
   std::vector<std::string_view> lists;
   for (const auto& field : in)
     if (field.value().is_array()) lists.emplace_back(field.key());
-  throw InvalidArgument(
-      fmt::format("{}: there is no list {}{}", path, name,
-                  lists.empty() ? "" : fmt::format("; there is {}", fmt::join(lists, ", "))));
+  require(lists.empty(), "{}: there is no list {}; there is {}", path, name, fmt::join(lists, ", "));
 }
 
 /// The field of `in` that a step names, or the element of it; a field that is missing is made.

@@ -336,7 +336,12 @@ TEST_CASE("--set changes any field, adds a missing one, and refuses an invalid p
   CHECK(problem(bare, {"data.type.name=1"}) == "data.type.name: type is no object");
   CHECK(problem(bare, {"network.vertices[1].units=4"}) ==
         "network.vertices[1].units: there is no list vertices; there is inputShape, layers");
-  CHECK(problem(bare, {"data.rows[0]=4"}) == "data.rows[0]: there is no list rows");
+  for (const auto& [in, list] :
+       {std::pair("data", "columns"), {"data", "classWeights"}, {"data", "rows"}, {"compare", "arms"}})
+    CHECK(problem(bare, {fmt::format("{}.{}[0]=4", in, list)}) ==
+          fmt::format("{0}.{1}[0]: {1} has no element 0", in, list));
+  bare["network"] = json::object{{"name", "mlp"}};
+  CHECK(problem(bare, {"network.hidden[0]=4"}) == "network.hidden[0]: hidden has no element 0");
 }
 
 TEST_CASE("--set with null takes a field out of the file") {
