@@ -12,11 +12,12 @@
 namespace muster {
 namespace {
 
+/// @param item  the level that the number is of.
 template <typename T>
-void readNumber(std::string_view text, T& number) {
+void readNumber(std::string_view text, std::string_view item, T& number) {
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   require(error == std::errc{} && rest == text.data() + text.size(),
-          "levels: expected period:workers, as in 4:2,16:all, got \"{}\"", text);
+          "levels: expected period:workers, as in 4:2,16:all, got \"{}\"", item);
 }
 
 std::vector<HierarchicalAveraging::Level> levelsFrom(std::string_view text) {
@@ -26,9 +27,9 @@ std::vector<HierarchicalAveraging::Level> levelsFrom(std::string_view text) {
     text.remove_prefix(std::min(item.size() + 1, text.size()));
     const auto colon = std::min(item.find(':'), item.size());
     auto& level = levels.emplace_back();
-    readNumber(item.substr(0, colon), level.period);
+    readNumber(item.substr(0, colon), item, level.period);
     const auto group = item.substr(std::min(colon + 1, item.size()));
-    if (group != "all") readNumber(group, level.group);
+    if (group != "all") readNumber(group, item, level.group);
   }
   return levels;
 }

@@ -108,8 +108,11 @@ TEST_CASE("invalid options of hierarchical averaging are refused by name") {
     return strategyNamed("hierarchical", fmt::format("levels={}", levels), 4).make()->describe();
   };
   CHECK(byName("4:2,16:all") == "averaging groups of 2 every 4 iterations, all every 16 iterations");
-  CHECK_REFUSED(byName("4"),
-                "strategy hierarchical: levels: expected period:workers, as in 4:2,16:all, got \"\"");
+  for (const auto* const level : {"4", ":all", "4:", "4:two", "4:2:1"})
+    CHECK_REFUSED(
+        byName(fmt::format("{},16:all", level)),
+        fmt::format("strategy hierarchical: levels: expected period:workers, as in 4:2,16:all, got \"{}\"",
+                    level));
   CHECK(HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 8}}}.make()->describe() ==
         "averaging groups of 2 every iteration, all every 8 iterations");
 }
