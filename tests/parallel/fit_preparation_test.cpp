@@ -1,5 +1,7 @@
 #include "muster/parallel/fit_preparation.h"
 
+#include "muster/core/nn/models/mlp.h"
+#include "muster/core/nn/multi_layer_network.h"
 #include "tests/parallel/two_worker_session.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
@@ -38,11 +40,17 @@ TEST_CASE("the first batch is read once, and replicas begin with the model's sta
   CHECK(data.resets == std::vector<std::int64_t>{0});
 }
 
-TEST_CASE("a data set without batches is refused, unless the replicas are there") {
-  ToyModel model;
-  TwoWorkerSession session(model);
+TEST_CASE("a data set without batches is refused for a model that has no blocks yet") {
   ToyIterator none({});
-  FitPreparation preparation(model, session.options, session.placements, session.session, session.caller);
-  CHECK_NOTHROW(preparation.prepare(none, none, 1, nullptr));  // the model has its blocks already
-  CHECK(preparation.first() == nullptr);
+  const auto prepare = [&](Model& model) {
+    TwoWorkerSession session(model);
+    FitPreparation preparation(model, session.options, session.placements, session.session, session.caller);
+    preparation.prepare(none, none, 1, nullptr);
+    CHECK(session->replicas().made());
+    CHECK(preparation.first() == nullptr);
+  };
+  ToyModel withBlocks;
+  CHECK_NOTHROW(prepare(withBlocks));
+  MultiLayerNetwork withoutBlocks(mlp({2}, 2));
+  CHECK_REFUSED(prepare(withoutBlocks), "fit: the data set has no batches");
 }
