@@ -23,7 +23,7 @@ def sections(markup):
     body = markup.partition('<div class="textblock">')[2].partition("<!-- contents -->")[0]
     body = re.sub(r'<div class="ttc".*?</div></div>$', "", body, flags=re.S | re.M)  # the API's boxes over code
     first, *others = re.split(r'<h[1-6]><a class="anchor" id="([^"]+)"></a>\s*(.*?)</h[1-6]>', body, flags=re.S)
-    return plain(title[1]), [("", "", plain(first)),
+    return plain(title[1] if title else ""), [("", "", plain(first)),
                              *((anchor, plain(heading), plain(text))
                                for anchor, heading, text in zip(others[::3], others[1::3], others[2::3]))]
 
@@ -109,7 +109,7 @@ def index_pages(site):
         if "PageDoc" in markup:
             pages[file.name] = sections(markup)
     listed = re.findall(r'class="el" href="([\w-]+\.html)"', (site / "guides.html").read_text(encoding="utf-8"))
-    guides = {page: pages.pop(page) for page in [*listed, "index.html"]}
+    guides = {page: pages.pop(page) for page in dict.fromkeys([*listed, "index.html"]) if page in pages}
     before = lines(without_repeats([*heading_entries(guides), *text_entries(guides)]), "guide")
     after = lines(without_repeats(heading_entries(pages)), "page")
     title_alone = re.compile(r"^  \['\w*',\['[^']*',\['\.\./(?:" + "|".join([*guides, *pages]) + r")',1,'\w*'\]\]\],?$")

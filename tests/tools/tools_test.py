@@ -301,7 +301,10 @@ class Docs(unittest.TestCase):
                     "var searchData=\n[\n  ['x_0',['x',['../x.html',1,'']]],\n  ['y_1',['y',['../tables.html',1,'guides']]]\n];\n")
             page = '<!-- PageDoc --><div class="title">{}</div><div class="textblock"><p>{}</p></div><!-- contents -->'
             section = '<h1><a class="anchor" id="{}"></a>\n{}</h1><p>{}</p>'
-            (site / "guides.html").write_text('<div class="title">Guides</div><a class="el" href="tables.html">Tables</a>')
+            (site / "guides.html").write_text('<div class="title">Guides</div><a class="el" href="tables.html">Tables</a>'
+                                              '<a class="el" href="tables.html#tables-mpi">MPI</a>'
+                                              '<a class="el" href="class.html">Example</a><a class="el" href="tables.html">All</a>')
+            (site / "bare.html").write_text("<!-- PageDoc --><p>no title, no text</p>")
             (site / "index.html").write_text(page.format("muster", "one <b>MPI</b>" + 40 * " filler"))
             (site / "tables.html").write_text(page.format(
                 "A table, end to end", "with mpi and the <code>learningRate</code>" +
