@@ -37,6 +37,7 @@ std::optional<MonitorMode> modeOf(Monitor monitor) {
     case Monitor::Accuracy:
     case Monitor::R2:
     case Monitor::Auc:
+    case Monitor::F1:
       return MonitorMode::Max;
     case Monitor::Loss:
     case Monitor::TrainingScore:
@@ -62,9 +63,9 @@ void Monitored::validate(std::string_view caller) const {
 }
 
 void Monitored::requireFits(std::string_view caller, Model& model) const {
-  if (monitor == Monitor::Accuracy && model.task() == Task::Regression)
-    require(!hasNumbers(*validation, model), "{}: a regression has no accuracy; monitor its loss or R2",
-            caller);
+  if ((monitor == Monitor::Accuracy || monitor == Monitor::F1) && model.task() == Task::Regression)
+    require(!hasNumbers(*validation, model), "{}: a regression has no {}; monitor its loss or R2", caller,
+            monitor == Monitor::F1 ? "F1" : "accuracy");
 }
 
 std::string_view Monitored::name() const {
@@ -77,6 +78,8 @@ std::string_view Monitored::name() const {
       return "validation R2";
     case Monitor::Auc:
       return "validation AUC";
+    case Monitor::F1:
+      return "validation F1";
     case Monitor::TrainingScore:
       return "training score";
     case Monitor::Own:
@@ -87,17 +90,19 @@ std::string_view Monitored::name() const {
 
 double Monitored::value(const EpochEvent& event) const {
   Trainer& trainer = event.trainer;
+  // Classes may be learned as one-hot rows by a loss for numbers.
+  const bool labels = trainer.model().task() == Task::Labels;
   switch (monitor) {
     case Monitor::Accuracy:
-      // Classes may be learned as one-hot rows by a loss for numbers.
-      return trainer.model().task() == Task::Labels ? trainer.evaluateTask(*validation).accuracy()
-                                                    : trainer.evaluate(*validation).accuracy();
+      return labels ? trainer.evaluateTask(*validation).accuracy() : trainer.evaluate(*validation).accuracy();
     case Monitor::Loss:
       return trainer.evaluateTask(*validation).loss();
     case Monitor::R2:
       return trainer.evaluateTask(*validation, Task::Regression).regression().r2();
     case Monitor::Auc:
       return trainer.evaluateTask(*validation, Task::Labels).labels().auc();
+    case Monitor::F1:
+      return labels ? trainer.evaluateTask(*validation).f1() : trainer.evaluate(*validation).f1();
     case Monitor::TrainingScore:
       return event.score;
     case Monitor::Own:

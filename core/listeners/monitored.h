@@ -14,21 +14,23 @@ namespace muster {
 
 /// A number that measures how good a training is.
 enum class Monitor {
-  Accuracy,       ///< on the validation data; larger is better
-  Loss,           ///< the model's own loss on the validation data, without penalties; smaller is better
-  R2,             ///< of a regression, on the validation data, mean over the outputs; larger is better
-  Auc,            ///< area under the ROC curve of sigmoid outputs, likewise; larger is better
+  Accuracy,  ///< on the validation data; larger is better
+  Loss,      ///< the model's own loss on the validation data, without penalties; smaller is better
+  R2,        ///< of a regression, on the validation data, mean over the outputs; larger is better
+  Auc,       ///< area under the ROC curve of sigmoid outputs, likewise; larger is better
+  F1,        ///< macro mean over the classes or labels, likewise: counts each class alike; larger is better
   TrainingScore,  ///< mean over the epoch's training examples; smaller is better
   Own             ///< what `measure` returns
 };
 
 template <>
 struct EnumNames<Monitor> {
-  static constexpr std::array<std::pair<Monitor, std::string_view>, 6> kNames{
+  static constexpr std::array<std::pair<Monitor, std::string_view>, 7> kNames{
       {{Monitor::Accuracy, "accuracy"},
        {Monitor::Loss, "loss"},
        {Monitor::R2, "r2"},
        {Monitor::Auc, "auc"},
+       {Monitor::F1, "f1"},
        {Monitor::TrainingScore, "trainingScore"},
        {Monitor::Own, "own"}}};
 };
@@ -58,8 +60,8 @@ struct Monitored {
   ///         validation data without them, the others with them, or Own without `measure` and the others with
   ///         it.
   void validate(std::string_view caller) const;
-  /// Call it when a training begins. @throws InvalidArgument for the accuracy of a regression, unless its
-  ///         labels (those of the first validation batch) are classes as one-hot rows.
+  /// Call it when a training begins. @throws InvalidArgument for the accuracy or F1 of a regression,
+  ///         unless its labels (those of the first validation batch) are classes as one-hot rows.
   void requireFits(std::string_view caller, Model& model) const;
   /// As in "validation accuracy".
   std::string_view name() const;

@@ -133,11 +133,22 @@ TEST_CASE("a training that predicts held-out rows no better than a guess says so
   CHECK_CONTAINS(muster.trained("60", "", "--label 2").err,
                  "warning: the 60 held-out examples are predicted no better than by the commonest class no ");
   const std::string weighted = " run.json --set data.classWeights.yes=9";
+  const std::string loss = "the loss of the validation data without class weights, which favours frequent",
+                    remark = "listeners.earlyStopping looks at " + loss + " classes; ";
   for (const std::string command : {"train", "plan"}) {
     const auto run = muster.succeeds(command + weighted);
     CHECK_LACKS(run.err, "held-out");
     CHECK_CONTAINS(run.out, "class weights: no 1, yes 9\n");
+    CHECK_CONTAINS(run.err + run.out, remark);
+    CHECK_CONTAINS(run.err + run.out, "listeners.earlyStopping.monitor=f1 counts each class alike\n");
+    const auto other = muster.succeeds(command + weighted + " --set listeners.earlyStopping.monitor=f1");
+    CHECK_LACKS(other.err + other.out, "without class weights");
   }
+  const auto compared = muster.succeeds("compare" + weighted +
+                                        " --set training.epochs=1 --arm averaging --seeds 1 --out out "
+                                        "--tune learningRate=0.01,0.02");
+  CHECK_CONTAINS(compared.out, "Warning: --tune chooses by " + loss + "\n  classes.\n");
+  CHECK_CONTAINS(compared.out, "Warning: listeners.earlyStopping looks at the loss ");
 }
 
 TEST_CASE("a model of other columns or classes is refused by name, before a remark on what it held out") {

@@ -31,6 +31,7 @@
 #include "muster/datasets/file_bytes.h"
 #include "muster/datasets/source/detail/held_out.h"
 #include "muster/parallel/nodes/launched_processes.h"
+#include "muster/parallel/run/detail/monitors.h"
 #include "muster/parallel/run/detail/preparation.h"
 #include "muster/parallel/run/detail/run_devices.h"
 #include "muster/parallel/run/detail/run_network.h"
@@ -155,6 +156,18 @@ muster::Comparison comparisonOf(const Options& options, const std::string& file,
   return c;
 }
 
+/// That --tune or the listeners choose by a loss without the weights of the classes, if these differ.
+std::vector<std::string> weightsWarnings(muster::RunListeners listeners, const muster::ComparisonGrid& grid,
+                                         const muster::LoadedData& data) {
+  std::vector<std::string> all;
+  const auto loss = muster::detail::unweightedLoss(data);
+  if (!loss.empty() && !grid.tune.empty()) all.push_back(fmt::format("Warning: --tune chooses by {}.", loss));
+  listeners.checkpoints.reset();  // the runs of a comparison write none
+  if (const auto remark = muster::detail::weightsRemark(listeners, data); !remark.empty())
+    all.push_back(fmt::format("Warning: {}.", program::asSets(remark)));
+  return all;
+}
+
 /// Trains what is missing, and prints and writes what is known then. @return the exit code.
 int trainAndReport(GridSession& session, muster::Comparison& c, std::int64_t samplesPerRun) {
   const auto runs = muster::plural(c.planned(), "run");
@@ -220,6 +233,8 @@ int compareRun(const Options& options, const std::string& file, const std::strin
   data.contents.earlier = muster::detail::earlierTrainings(base.run(), /*resumed=*/{});
   for (const auto& warning : muster::detail::dataWarnings(base.run(), data))
     c.paragraphs.push_back(fmt::format("Warning: {}.", program::asSets(warning)));
+  for (auto& warning : weightsWarnings(base.run().listeners, grid, data))
+    c.paragraphs.push_back(std::move(warning));
   for (const auto& one : c.paragraphs) fmt::print("{}", muster::wrappedText(one, program::kLineLength));
   fmt::print("{}", muster::wrappedText(c.tuningNote(), program::kLineLength));
   session.refresh(c);

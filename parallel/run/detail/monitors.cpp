@@ -1,8 +1,11 @@
 #include "muster/parallel/run/detail/monitors.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -90,6 +93,30 @@ void checkMonitors(const RunFile& run, LoadedData& data, Network& network) {
   if (l.reduceOnPlateau) check(l.reduceOnPlateau->monitored, "listeners.reduceOnPlateau");
   if (l.checkpoints && l.checkpoints->best) check(*l.checkpoints->best, "listeners.checkpoints.best");
   if (l.earlyStopping) check(l.earlyStopping->monitored, "listeners.earlyStopping");
+}
+
+std::string unweightedLoss(const LoadedData& data) {
+  const auto& weights = data.classWeights;
+  if (std::ranges::adjacent_find(weights, std::ranges::not_equal_to{}) == weights.end()) return {};
+  return "the loss of the validation data without class weights, which favours frequent classes";
+}
+
+std::string weightsRemark(const RunListeners& l, const LoadedData& data) {
+  const auto loss = unweightedLoss(data);
+  if (loss.empty()) return {};
+  std::vector<std::string> fields;
+  const auto look = [&](const RunMonitor* monitor, const char* field) {
+    if (monitor && monitor->monitor == Monitor::Loss) fields.emplace_back(field);
+  };
+  look(l.earlyStopping ? &l.earlyStopping->monitored : nullptr, "listeners.earlyStopping");
+  look(l.checkpoints && l.checkpoints->best ? &*l.checkpoints->best : nullptr, "listeners.checkpoints.best");
+  look(l.reduceOnPlateau ? &l.reduceOnPlateau->monitored : nullptr, "listeners.reduceOnPlateau");
+  if (fields.empty()) return {};
+  const bool one = fields.size() == 1;
+  std::string sets;
+  for (const auto& field : fields) sets += fmt::format("{}{}.monitor=f1", sets.empty() ? "" : " ", field);
+  return fmt::format("{} {} at {}; {} {} each class alike", fmt::join(fields, ", "), one ? "looks" : "look",
+                     loss, sets, one ? "counts" : "count");
 }
 
 }  // namespace muster::detail

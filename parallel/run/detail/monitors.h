@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "muster/core/listeners/monitored.h"
@@ -20,5 +21,12 @@ Monitored monitoredOf(const RunMonitor& m, LoadedData& data, std::string_view wh
 /// `reduceOnPlateau` by examples that the run does not hold out, or by a score that the network does not
 /// have.
 void checkMonitors(const RunFile& run, LoadedData& data, Network& network);
+
+/// The loss that validation data have, to follow "chooses by", if the training's loss weights the classes
+/// differently; "" otherwise.
+std::string unweightedLoss(const LoadedData& data);
+
+/// A sentence that listeners look at the loss without the weights of the classes; "" if they do not.
+std::string weightsRemark(const RunListeners& listeners, const LoadedData& data);
 
 }  // namespace muster::detail

@@ -61,6 +61,8 @@ PreparedRun prepareRun(RunFile run, const NodeOptions& nodes,
   checkMonitors(p.run, p.data, *p.network);
   p.data.contents.earlier = earlierTrainings(p.run, p.resumed.file);
   p.warnings = dataWarnings(p.run, p.data);
+  if (auto remark = weightsRemark(p.run.listeners, p.data); !remark.empty())
+    p.warnings.push_back(std::move(remark));
   return p;
 }
 

@@ -49,9 +49,14 @@ void checkTraining(const RunTraining& t) {
     }
 }
 
+/// Whether its values are from 0 to 1.
+bool isShare(Monitor monitor) {
+  return monitor == Monitor::Accuracy || monitor == Monitor::Auc || monitor == Monitor::F1;
+}
+
 void checkMonitor(std::string_view path, const RunMonitor& m) {
   require(m.monitor != Monitor::Own,
-          "{}.monitor: own is for programs; there are accuracy, loss, r2, auc, trainingScore", path);
+          "{}.monitor: own is for programs; there are accuracy, loss, r2, auc, f1, trainingScore", path);
   require(m.mode.empty() || m.mode == "min" || m.mode == "max",
           "{}.mode must be min or max, or left out; got \"{}\"", path, m.mode);
   const auto best = nameOf(*modeOf(m.monitor));
@@ -173,7 +178,7 @@ void checkComparison(const RunComparison& c) {
 
 void checkNewRun(const RunFile& run) {
   const auto requireFraction = [](std::string_view path, const RunMonitor& m, double least) {
-    require(least < 1 || (m.monitor != Monitor::Accuracy && m.monitor != Monitor::Auc),
+    require(least < 1 || !isShare(m.monitor),
             "{}.minImprovement must be below 1, a difference of {} from 0 to 1, as in 0.002; got {}", path,
             nameOf(m.monitor), least);
   };

@@ -96,6 +96,29 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("the F1 keeps a model that finds a rare class, the accuracy one that predicts the frequent class") {
+  // After epoch 1 (p = 0.5) five of the eight examples of class 1 are predicted as such, and no other; the F1
+  // of class 1 is 10 / 13, and of class 0 it is 4 / 7. From epoch 2 on all are predicted as class 1.
+  for (const int workers : {0, 2}) {
+    CAPTURE(workers);
+    const auto best = [&](Monitor monitor) {
+      auto data = validation({0.25, 0.25, 0.25, 0.25, 0.25, -0.1f, -0.1f, -0.1f, -0.1f, -0.1f},
+                             {1, 1, 1, 1, 1, 1, 1, 1, 0, 0});
+      EarlyStoppingOptions options{.validation = &data, .monitor = monitor, .patience = 2};
+      options.sink = [](std::string_view) {};
+      auto listener = std::make_shared<EarlyStopping>(options);
+      ToyModel model;
+      train(model, workers, 20, {listener});
+      REQUIRE(listener->best());
+      return std::pair(listener->best()->epoch, listener->best()->value);
+    };
+    const auto [epoch, f1] = best(Monitor::F1);
+    CHECK(epoch == 1);
+    CHECK(f1 == doctest::Approx((10.0 / 13 + 4.0 / 7) / 2));
+    CHECK(best(Monitor::Accuracy) == std::pair(std::int64_t{2}, 0.8));
+  }
+}
+
 TEST_CASE("early stopping stops when the loss no longer improves") {
   // -log p for the first example, -log(1.5 - p) for the second: their means are 0.347, 0.288, 0.302, ...
   for (const int workers : {0, 2}) {
@@ -263,7 +286,7 @@ TEST_CASE("the mode of a number of one's own says whether less or more is better
   }
 }
 
-TEST_CASE("regressions and labels stop early by their own loss, R2 and AUC") {
+TEST_CASE("regressions and labels stop early by their own loss, R2, AUC and F1") {
   const Output squares{.classes = 1, .loss = Loss::MeanSquaredError, .activation = Activation::Identity};
   const Output sigmoids{.classes = 2, .loss = Loss::BinaryCrossEntropy, .activation = Activation::Sigmoid};
   const Tensor features = Tensor::of({0, 1, 2, 3, 4, 5}, {6, 1});
@@ -277,7 +300,7 @@ TEST_CASE("regressions and labels stop early by their own loss, R2 and AUC") {
   for (const auto& [output, wanted, monitor] :
        {Case{squares, numbers, Monitor::Loss}, Case{squares, numbers, Monitor::R2},
         Case{sigmoids, labels, Monitor::Loss}, Case{sigmoids, labels, Monitor::Auc},
-        Case{sigmoids, labels, Monitor::Accuracy}})
+        Case{sigmoids, labels, Monitor::Accuracy}, Case{sigmoids, labels, Monitor::F1}})
     for (const int workers : {0, 2}) {
       CAPTURE(nameOf(monitor));
       CAPTURE(workers);
@@ -296,6 +319,7 @@ TEST_CASE("regressions and labels stop early by their own loss, R2 and AUC") {
       const double expected = monitor == Monitor::Loss  ? e.loss()
                               : monitor == Monitor::R2  ? e.regression().r2()
                               : monitor == Monitor::Auc ? e.labels().auc()
+                              : monitor == Monitor::F1  ? e.labels().f1()
                                                         : e.accuracy();
       CHECK(listener->best()->value == expected);
       if (monitor == Monitor::Loss) {
@@ -305,7 +329,8 @@ TEST_CASE("regressions and labels stop early by their own loss, R2 and AUC") {
     }
 }
 
-TEST_CASE("the accuracy of a regression is refused before the training, but not of classes as one-hot rows") {
+TEST_CASE(
+    "the accuracy or F1 of a regression is refused before the training, but not of classes as one-hot rows") {
   const Output squares{.classes = 2, .loss = Loss::MeanSquaredError, .activation = Activation::Identity};
   const Tensor features = Tensor::of({0, 1, 2, 3}, {4, 1});
   const Tensor numbers = Tensor::of({1, 0, 0, 1, 0.5f, 0, 0, 1}, {4, 2});
@@ -327,6 +352,10 @@ TEST_CASE("the accuracy of a regression is refused before the training, but not 
   const auto stopping = [](DataSetIterator& held) -> std::shared_ptr<Listener> {
     return std::make_shared<EarlyStopping>(EarlyStoppingOptions{.validation = &held});
   };
+  const auto byF1 = [](DataSetIterator& held) -> std::shared_ptr<Listener> {
+    return std::make_shared<EarlyStopping>(
+        EarlyStoppingOptions{.validation = &held, .monitor = Monitor::F1, .sink = [](std::string_view) {}});
+  };
   const auto plateau = [](DataSetIterator& held) -> std::shared_ptr<Listener> {
     return std::make_shared<ReduceOnPlateau>(
         PlateauOptions{.validation = &held, .monitor = Monitor::Accuracy});
@@ -342,6 +371,8 @@ TEST_CASE("the accuracy of a regression is refused before the training, but not 
   CHECK(failure(numbers, stopping, 2) == "a listener failed at the start: early stopping: " + why);
   for (const int workers : {0, 2}) CHECK(failure(classes, stopping, workers).empty());
   CHECK(failure(classes, plateau, 0).empty());
+  CHECK(failure(numbers, byF1, 0) == "early stopping: a regression has no F1; monitor its loss or R2");
+  CHECK(failure(classes, byF1, 0).empty());
 }
 
 TEST_CASE("the time limit ends a training at a merge, by a clock of the test") {

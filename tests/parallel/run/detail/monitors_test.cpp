@@ -75,6 +75,8 @@ TEST_CASE("a score that the network does not have is refused, for each listener 
       {Monitor::Loss, numbers, ""},
       {Monitor::R2, numbers, ""},
       {Monitor::Auc, labels, ""},
+      {Monitor::F1, labels, ""},
+      {Monitor::F1, classes, ""},
       {Monitor::R2, classes, "r2 is measured of a regression, and this network is for classes"},
       {Monitor::R2, labels, "r2 is measured of a regression, and this network is for labels"},
       {Monitor::Auc, numbers,
@@ -90,4 +92,36 @@ TEST_CASE("a score that the network does not have is refused, for each listener 
       CHECK(refusal(listeners, dataWith(true, false), output) ==
             (text.empty() ? "" : fmt::format("listeners.{}: {}; monitor its loss", field, text)));
   }
+  LoadedData data;
+  data.validation =
+      std::make_unique<InMemoryDataSetIterator>(Tensor::zeros({2, 2}), Tensor::of({0.5f, 2}, {2, 1}), 2);
+  CHECK(refusal({.earlyStopping = RunEarlyStopping{.monitored = {.monitor = Monitor::F1}}}, std::move(data),
+                numbers) == "listeners.earlyStopping: a regression has no F1; monitor its loss or R2");
+}
+
+TEST_CASE("a remark says that listeners look at a loss without the weights of the classes") {
+  LoadedData plain, weighted, equal;
+  weighted.classWeights = {1, 1, 5};
+  equal.classWeights = {2, 2, 2};
+  const RunListeners stops{.earlyStopping = RunEarlyStopping{}},
+      byF1{.earlyStopping = RunEarlyStopping{.monitored = {.monitor = Monitor::F1}}},
+      three{.checkpoints = RunCheckpoints{.directory = "c", .best = RunMonitor{}},
+            .earlyStopping = RunEarlyStopping{},
+            .reduceOnPlateau = RunPlateau{}};
+  const std::string loss =
+      "the loss of the validation data without class weights, which favours frequent classes";
+  CHECK(unweightedLoss(weighted) == loss);
+  CHECK(weightsRemark(stops, weighted) == "listeners.earlyStopping looks at " + loss +
+                                              "; listeners.earlyStopping.monitor=f1 counts each class alike");
+  CHECK(weightsRemark(three, weighted) ==
+        "listeners.earlyStopping, listeners.checkpoints.best, listeners.reduceOnPlateau look at " + loss +
+            "; listeners.earlyStopping.monitor=f1 listeners.checkpoints.best.monitor=f1 "
+            "listeners.reduceOnPlateau.monitor=f1 count each class alike");
+  for (const auto* const listeners : {&byF1, &stops}) CHECK(weightsRemark(*listeners, plain) == "");
+  for (const auto* const data : {&plain, &equal}) {
+    CHECK(unweightedLoss(*data) == "");
+    CHECK(weightsRemark(stops, *data) == "");
+  }
+  CHECK(weightsRemark(byF1, weighted) == "");
+  CHECK(weightsRemark({.checkpoints = RunCheckpoints{.directory = "c"}}, weighted) == "");
 }

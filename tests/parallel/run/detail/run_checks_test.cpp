@@ -48,7 +48,7 @@ TEST_CASE("a field of the listeners out of range, or that contradicts another, i
       {{.checkpoints = RunCheckpoints{.directory = "c", .keepEveryEpochs = 2}},
        "checkpoints.keepEveryEpochs 2 has no effect with keepLast 0, which keeps all"},
       {{.checkpoints = best({.monitor = Monitor::Own})},
-       "checkpoints.best.monitor: own is for programs; there are accuracy, loss, r2, auc, trainingScore"},
+       "checkpoints.best.monitor: own is for programs; there are accuracy, loss, r2, auc, f1, trainingScore"},
       {{.checkpoints = best({.mode = "most"})},
        "checkpoints.best.mode must be min or max, or left out; got \"most\""},
       {{.checkpoints = best({.monitor = Monitor::Auc, .mode = "min"})},
@@ -93,6 +93,7 @@ TEST_CASE(
   for (const auto& [run, field] :
        {std::pair(stops(Monitor::Accuracy),
                   "earlyStopping.minImprovement must be below 1, a difference of accuracy "),
+        {stops(Monitor::F1), "earlyStopping.minImprovement must be below 1, a difference of f1 "},
         {lowers, "reduceOnPlateau.minImprovement must be below 1, a difference of auc "}}) {
     const auto text = fmt::format("listeners.{}from 0 to 1, as in 0.002; got 1", field);
     CHECK_REFUSED(checkNewRun(run), text);
