@@ -16,7 +16,8 @@ using muster::detail::networkSchema, muster::detail::NetworkSchema;
 
 constexpr std::int64_t kSmall = 512;  // elements
 
-/// An object of a type that a schema describes, with its defaults, and sizes that it requires. @param key  of the type's name.
+/// An object of a type that a schema describes, with its defaults, and sizes that it requires. @param key  of
+/// the type's name.
 json::object presetOf(const json::value& rule, std::string_view key) {
   json::object made{{key, rule.at("if").at("properties").at(key).at("const")}};
   for (const auto& [name, field] : rule.at("then").at("properties").as_object())

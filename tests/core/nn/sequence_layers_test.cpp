@@ -226,8 +226,7 @@ TEST_CASE("masks, labels and sequence lengths that do not fit are reported by na
     CHECK(problem(batch) ==
           "network: the batch has a mask called feature; the one of time steps is called features");
     batch.masks = {{"a", steps}, {"features", steps}, {"b", steps}};
-    CHECK(problem(batch) ==
-          "network: the batch has masks called a and b; besides features one is read");
+    CHECK(problem(batch) == "network: the batch has masks called a and b; besides features one is read");
     batch.masks = {{"weights", Tensor::zeros({2})}};
     CHECK(problem(batch) ==
           "network: output output takes a mask float32 [2, 6], a weight for each step, but its mask, called "
