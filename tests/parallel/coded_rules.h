@@ -6,9 +6,8 @@
 
 namespace muster::test {
 
-/// A rule that can send with a codec.
-struct CodedRule {
-  std::string name;
+/// A rule that can send with a codec. Its options have none.
+struct CodedRule : NamedRule {
   /// The rule with this codec.
   std::function<AnyStrategy(const Codec&)> with;
 
@@ -28,7 +27,7 @@ template <typename Options>
 void addIfCoded(std::vector<CodedRule>& coded, const NamedRule& rule) {
   const Options* const options = rule.options.as<Options>();
   if (options == nullptr || !std::holds_alternative<WholeReplicas>(options->codec)) return;
-  coded.push_back({rule.name, [changed = *options](const Codec& codec) mutable {
+  coded.push_back({rule, [changed = *options](const Codec& codec) mutable {
                      changed.codec = codec;
                      return AnyStrategy(changed);
                    }});
@@ -48,7 +47,7 @@ inline std::vector<CodedRule> codedRules() {
   rules.push_back({"gossip among all", Gossip{.graph = GossipGraph::Complete, .frequency = 2}});
   rules.push_back({"one level", HierarchicalAveraging{.levels = {{.period = 2}}}});
   std::vector<CodedRule> coded;
-  for (const NamedRule& rule : ofEachKind(rules)) {
+  for (const NamedRule& rule : rules) {
     addIfCoded<Averaging>(coded, rule);
     addIfCoded<OuterAveraging>(coded, rule);
     addIfCoded<ElasticAveraging>(coded, rule);
@@ -59,7 +58,7 @@ inline std::vector<CodedRule> codedRules() {
     addIfCoded<HierarchicalAveraging>(coded, rule);
     addIfCoded<AsynchronousOuter>(coded, rule);
   }
-  return coded;
+  return ofEachKind(std::move(coded));
 }
 
 }  // namespace muster::test

@@ -155,8 +155,9 @@ inline std::string kindOf(const NamedRule& rule) {
                   traits.arrivals.has_value(), traits.replicasDiffer, traits.extrapolates, traits.mayThrow,
                   traits.mergesBeforeScores, static_cast<bool>(traits.hostBytes),
                   traits.whyNotOverNodes.empty(), std::ranges::any_of(blocks, &StrategyBlock::inFlight));
-  text += std::ranges::any_of(blocks,
-                              [](const auto& block) { return block.place == StrategyBlock::Place::Node; });
+  text += fmt::format(" {}", std::ranges::any_of(blocks, [](const auto& block) {
+                        return block.place == StrategyBlock::Place::Node;
+                      }));
   for (const BlockKind used : traits.used) text += fmt::format(" {}", static_cast<int>(used));
   return text;
 }
