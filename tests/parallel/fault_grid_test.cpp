@@ -1,6 +1,6 @@
 // The user's code fails, or sleeps, at each of its calls: fit() and evaluate() end with one error that says
 // what failed and where, no thread is left, the model holds its last merge, and the same wrapper then trains
-// to the same bits as without a fault, under rules of each kind, with and without listeners of merges.
+// to the same bits as a new wrapper, under rules of each kind, with and without listeners of merges.
 
 #include "muster/core/eval/evaluation.h"
 #include "muster/parallel/strategies/named_strategy.h"
@@ -151,6 +151,12 @@ class Grid {
     wrapperOf(model, {recordStates(model, after_)}).fit(data, kEpochs);
     expected_ = model.allBits();
     CHECK(after_.size() >= 5);
+    model.copyStateFrom(fresh_);
+    auto wrapper = wrapperOf(model, {});
+    wrapper.fit(data, kEpochs);
+    CHECK(model.allBits() == expected_);
+    wrapper.fit(data);
+    continued_ = model.allBits();
     faults_.clear();
     trial("", 0, "", 0);
     visits_ = faults_.visits();
@@ -204,6 +210,8 @@ class Grid {
           CHECK(worker == (std::atoi(faults_.where().c_str() + 6) - 1) % kWorkers);  // of "batch ..."
         checkListenersCalledAtEnd();
         CHECK_MESSAGE(holdsLastMerge(model, failing), mergedOf(model));
+        faults_.clear();
+        checkContinues(wrapper, model, data, failing.ends_with("fitEnd"));
       } else {
         CHECK(model.allBits() == expected_);
       }
@@ -221,6 +229,15 @@ class Grid {
     builder.workers(kWorkers).pinThreads(false).prefetchBuffer(1).listeners(std::move(listeners));
     builder.internals({.pretendedDevices = rule_.devices});
     return builder.strategy(Faulty{strategyNamed(rule_.name, rule_.options, kWorkers), &faults_}).build();
+  }
+  /// After a failure the wrapper trains its model like a new wrapper; if all was trained when a listener
+  /// failed at the end, it continues as without the failure.
+  void checkContinues(ParallelWrapper& wrapper, ToyModel& model, DataSetIterator& data, bool allTrained) {
+    ToyModel another(toy());
+    another.copyStateFrom(model);
+    wrapper.fit(data);
+    if (!allTrained) wrapperOf(another, {}).fit(data);
+    CHECK(model.allBits() == (allTrained ? continued_ : another.allBits()));
   }
   /// Each listener is called once at the end, if one was called at the start.
   void checkListenersCalledAtEnd() const {
@@ -264,6 +281,7 @@ class Grid {
   ToyModel fresh_;
   Faults faults_;
   Bits expected_;
+  Bits continued_;                            // after one more epoch by the same wrapper
   std::vector<std::set<std::string>> after_;  // [merges] the states after so many
   const StrategyTraits traits_ = strategyNamed(rule_.name, rule_.options, kWorkers).make()->traits(kWorkers);
   const bool gradient_ = traits_.localWork == LocalWork::Gradient;
