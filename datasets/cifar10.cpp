@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kClasses = 10;
+constexpr int kCifarClasses = 10;
 constexpr std::size_t kImage = 3 * 32 * 32, kRecord = 1 + kImage;
 constexpr std::size_t kRecordsPerFile = 10000;  // in each published file
 
@@ -39,9 +39,9 @@ class Records {
                                   "3 x 1024 of red, green and blue",
                                   bytes.size(), kRecord));
     for (std::size_t record = 0; !bytes.empty(); ++record, bytes = bytes.subspan(kRecord)) {
-      if (bytes[0] >= kClasses)
+      if (bytes[0] >= kCifarClasses)
         throw FileError(file, fmt::format("record {} has label {}, but labels are 0 to {}", record, bytes[0],
-                                          kClasses - 1));
+                                          kCifarClasses - 1));
       labels_.push_back(bytes[0]);
       const auto pixels = bytes.subspan(1, kImage);
       pixels_.insert(pixels_.end(), pixels.begin(), pixels.end());
@@ -63,7 +63,7 @@ class Records {
 
   std::shared_ptr<const ImageSet> take(const fs::path& origin) {
     return std::make_shared<const ImageSet>(
-        std::move(pixels_), Shape{3, 32, 32}, std::move(labels_), kClasses, origin,
+        std::move(pixels_), Shape{3, 32, 32}, std::move(labels_), kCifarClasses, origin,
         std::vector<std::string>(Cifar10DataSetIterator::kClassNames.begin(),
                                  Cifar10DataSetIterator::kClassNames.end()));
   }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kFeatures = 128, kClasses = 4, kClusters = 8;  // clusters per class
 constexpr double kCentres = 0.35;                                     // deviation, relative to the noise's
-constexpr double kMiddle = 127.5, kUnit = 36;                         // 0 and 255 are 3.3 deviations away
+constexpr double kMiddle = 127.5, kDeviation = 36;                    // 0 and 255 are 3.3 deviations away
 
 }  // namespace
 
@@ -28,7 +28,8 @@ std::shared_ptr<const ImageSet> gaussianMixtures(std::uint64_t seed, bool train,
     for (std::int64_t f = 0; f < kFeatures; ++f) {
       const double centre = centres.normal(static_cast<std::uint64_t>(cluster * kFeatures + f));
       const double value = kCentres * centre + noise.normal(static_cast<std::uint64_t>(i * kFeatures + f));
-      pixels.push_back(static_cast<std::uint8_t>(std::clamp(std::lround(kMiddle + kUnit * value), 0L, 255L)));
+      pixels.push_back(
+          static_cast<std::uint8_t>(std::clamp(std::lround(kMiddle + kDeviation * value), 0L, 255L)));
     }
   }
   return std::make_shared<ImageSet>(std::move(pixels), Shape{1, 8, kFeatures / 8}, std::move(labels),

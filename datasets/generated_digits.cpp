@@ -18,8 +18,8 @@ namespace muster {
 namespace {
 
 constexpr int kPixels = kDigitSide * kDigitSide;
-constexpr std::int32_t kUnit = 64;      // units of the drawing a pixel
-constexpr std::int64_t kOne = 1 << 16;  // 1 in the factors of the affine map
+constexpr std::int32_t kPixelUnits = 64;     // units of the drawing a pixel
+constexpr std::int64_t kFixedOne = 1 << 16;  // 1 in the factors of the affine map
 
 /// The random numbers of one image, in order.
 class Lots {
@@ -56,30 +56,30 @@ struct Affine {
   std::int32_t dx, dy;
 
   StrokePoint operator()(StrokePoint p) const {
-    return {static_cast<std::int32_t>((xx * p.x + xy * p.y) / kOne) + dx,
-            static_cast<std::int32_t>((yx * p.x + yy * p.y) / kOne) + dy};
+    return {static_cast<std::int32_t>((xx * p.x + xy * p.y) / kFixedOne) + dx,
+            static_cast<std::int32_t>((yx * p.x + yy * p.y) / kFixedOne) + dy};
   }
 };
 
 /// Random size, slant, rotation and position. The rotation is given by t = tan(angle / 2), whose sine and
 /// cosine are rational, so no library's sine is needed.
 Affine drawAffine(Lots& lots) {
-  const std::int64_t size = kUnit * 20 * kOne / 100;  // a full-size digit is 20 pixels high
+  const std::int64_t size = kPixelUnits * 20 * kFixedOne / 100;  // a full-size digit is 20 pixels high
   const std::int64_t width = size * lots.between(70, 110) / 100;
   const std::int64_t height = size * lots.between(70, 110) / 100;
   const std::int64_t slant = lots.between(-30, 30);  // in hundredths of the height
   const std::int64_t t = lots.between(-170, 170);    // in thousandths: up to 19 degrees
   const std::int64_t scale = 1000000 + t * t;
-  const std::int64_t cosine = (1000000 - t * t) * kOne / scale;
-  const std::int64_t sine = 2000 * t * kOne / scale;
+  const std::int64_t cosine = (1000000 - t * t) * kFixedOne / scale;
+  const std::int64_t sine = 2000 * t * kFixedOne / scale;
   const std::int64_t shear = -height * slant / 100;
-  const std::int32_t centre = kDigitSide * kUnit / 2;
-  return {.xx = cosine * width / kOne,
-          .xy = (cosine * shear - sine * height) / kOne,
-          .yx = sine * width / kOne,
-          .yy = (sine * shear + cosine * height) / kOne,
-          .dx = centre + lots.around(4 * kUnit),
-          .dy = centre + lots.around(4 * kUnit)};
+  const std::int32_t centre = kDigitSide * kPixelUnits / 2;
+  return {.xx = cosine * width / kFixedOne,
+          .xy = (cosine * shear - sine * height) / kFixedOne,
+          .yx = sine * width / kFixedOne,
+          .yy = (sine * shear + cosine * height) / kFixedOne,
+          .dx = centre + lots.around(4 * kPixelUnits),
+          .dy = centre + lots.around(4 * kPixelUnits)};
 }
 
 /// Each pixel's squared distance to the nearest point of the strokes.
@@ -89,14 +89,15 @@ class Canvas {
 
   void touch(StrokePoint p) {
     const auto pixels = [&](std::int32_t at) {
-      return std::pair(std::max((at - reach_) / kUnit, 0), std::min((at + reach_) / kUnit, kDigitSide - 1));
+      return std::pair(std::max((at - reach_) / kPixelUnits, 0),
+                       std::min((at + reach_) / kPixelUnits, kDigitSide - 1));
     };
     const auto [left, right] = pixels(p.x);
     const auto [top, bottom] = pixels(p.y);
     for (int row = top; row <= bottom; ++row) {
-      const std::int32_t y = row * kUnit + kUnit / 2 - p.y;
+      const std::int32_t y = row * kPixelUnits + kPixelUnits / 2 - p.y;
       for (int column = left; column <= right; ++column) {
-        const std::int32_t x = column * kUnit + kUnit / 2 - p.x;
+        const std::int32_t x = column * kPixelUnits + kPixelUnits / 2 - p.x;
         auto& nearest = nearest_[static_cast<std::size_t>(row * kDigitSide + column)];
         nearest = std::min(nearest, x * x + y * y);
       }
@@ -203,8 +204,8 @@ int drawDigit(std::uint64_t seed, bool train, std::int64_t index, std::span<std:
   Lots lots(stream, index);
   const int digit = lots.between(0, 9);
   const Affine affine = drawAffine(lots);
-  const std::int32_t radius = kUnit * lots.between(80, 170) / 100;
-  constexpr std::int32_t kRim = kUnit * 7 / 10;
+  const std::int32_t radius = kPixelUnits * lots.between(80, 170) / 100;
+  constexpr std::int32_t kRim = kPixelUnits * 7 / 10;
   Canvas canvas(radius + kRim);
   drawStrokes(canvas, digit, affine, lots);
   const std::int32_t inner = radius - kRim;

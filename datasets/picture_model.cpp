@@ -16,10 +16,10 @@
 namespace muster {
 namespace {
 
-constexpr std::size_t kBatch = 32;
+constexpr std::size_t kPicturesAtOnce = 32;
 
 /// @throws InvalidArgument if the description does not fit the network.
-void requireFits(const Network& network) {
+void requirePicturesFit(const Network& network) {
   const auto& description = network.inputDescription();
   const auto& pictures = description.pictures;
   const auto& classes = description.classes;
@@ -58,7 +58,7 @@ std::vector<std::filesystem::path> pathsOf(const std::filesystem::path& path,
 
 PictureModel::PictureModel(std::unique_ptr<Network> network) : network_(std::move(network)) {
   require(network_ != nullptr, "PictureModel: there is no network");
-  requireFits(*network_);
+  requirePicturesFit(*network_);
 }
 
 PictureModel PictureModel::load(const std::filesystem::path& path) {
@@ -82,8 +82,8 @@ std::pair<Tensor, std::vector<std::optional<FileError>>> PictureModel::outputsFo
   const std::int64_t width = network_->outputShapes().back().second[0];
   Tensor outputs = Tensor::empty({std::ssize(paths), width});
   std::vector<std::optional<FileError>> problems(paths.size());
-  for (std::size_t begin = 0; begin < paths.size(); begin += kBatch) {
-    const std::size_t count = std::min(kBatch, paths.size() - begin);
+  for (std::size_t begin = 0; begin < paths.size(); begin += kPicturesAtOnce) {
+    const std::size_t count = std::min(kPicturesAtOnce, paths.size() - begin);
     Tensor batch = Tensor::zeros(shape.prepend(static_cast<std::int64_t>(count)), DType::UInt8);
     inParallel(count, [&](std::size_t i) {
       try {
@@ -124,7 +124,7 @@ PicturePredictions PictureModel::predict(const std::filesystem::path& path) {
 AnyEvaluation PictureModel::evaluate(const std::filesystem::path& directory) {
   const auto folder = readImageFolder(
       directory, {.colour = options().colour, .size = options().size, .classes = description().classes});
-  ImageSetIterator data(folder.images, kBatch);
+  ImageSetIterator data(folder.images, kPicturesAtOnce);
   return network_->evaluateTask(data);
 }
 

@@ -14,10 +14,10 @@
 namespace muster {
 namespace {
 
-constexpr std::int64_t kBatch = 1024;
+constexpr std::int64_t kRowsAtOnce = 1024;
 
 /// @throws InvalidArgument if the description is not one of a table that fits the network.
-void requireFits(const Network& network) {
+void requireTableFits(const Network& network) {
   const auto& description = network.inputDescription();
   require(!description.pictures, "it is a model of pictures, not of a table; PictureModel predicts with it");
   require(!description.columns.empty(),
@@ -31,7 +31,7 @@ void requireFits(const Network& network) {
 
 TableModel::TableModel(std::unique_ptr<Network> network) : network_(std::move(network)) {
   require(network_ != nullptr, "TableModel: there is no network");
-  requireFits(*network_);
+  requireTableFits(*network_);
 }
 
 TableModel TableModel::load(const std::filesystem::path& path) {
@@ -47,8 +47,8 @@ Predictions TableModel::predict(const Table& table) {
   detail::logUnknownWords(description(), table);
   const std::int64_t count = table.rows(), width = network_->outputShapes().back().second.elements();
   Tensor outputs = Tensor::empty({count, width});
-  for (std::int64_t begin = 0; begin < count; begin += kBatch) {
-    const std::int64_t end = std::min(count, begin + kBatch);
+  for (std::int64_t begin = 0; begin < count; begin += kRowsAtOnce) {
+    const std::int64_t end = std::min(count, begin + kRowsAtOnce);
     const Tensor some = network_->output(features.rows(begin, end));
     std::copy_n(some.data<float>(), (end - begin) * width, outputs.data<float>() + begin * width);
   }
@@ -59,7 +59,7 @@ AnyEvaluation TableModel::evaluate(const Table& table) {
   const auto& targets = description().targets;
   const auto& label = targets.empty() ? description().label : targets.front().name;
   detail::logUnknownWords(description(), table);
-  auto rows = tableIterator(description(), table, labelledRows(table, label, !targets.empty()), kBatch);
+  auto rows = tableIterator(description(), table, labelledRows(table, label, !targets.empty()), kRowsAtOnce);
   return network_->evaluateTask(rows);
 }
 

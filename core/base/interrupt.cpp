@@ -29,8 +29,8 @@ struct Line {
 // Shared with the handler, which any thread may run at any time.
 std::atomic<int> pipeOfInterrupt{-1};  // -1: there is none
 std::atomic<int> inHandler{0};
-std::atomic<std::int64_t> first{0};  // the first signal and when it came, see stampOf; 0: none yet
-std::atomic<bool> ending{false};     // a handler is ending the program
+std::atomic<std::int64_t> firstSignal{0};  // the first signal and when it came, see stampOf; 0: none yet
+std::atomic<bool> ending{false};           // a handler is ending the program
 std::atomic<const Line*> lastLine{nullptr};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free &&
               std::atomic<std::int64_t>::is_always_lock_free &&
@@ -93,7 +93,7 @@ bool isSecond(std::int64_t stamp, std::int64_t firstStamp) {
   }
   const std::int64_t stamp = stampOf(signal);
   std::int64_t before = 0;
-  if (!first.compare_exchange_strong(before, stamp)) {
+  if (!firstSignal.compare_exchange_strong(before, stamp)) {
     if (isSecond(stamp, before)) endProgram(kAtOnce);
   } else if (::write(pipe, &kSignal, 1) != 1) {
     endProgram("\nInterrupted.\n");
@@ -144,7 +144,7 @@ Interrupt::Interrupt(std::string_view notice) {
     for (const int end : pipe_) ::close(end);
     throw;
   }
-  first = 0;
+  firstSignal = 0;
   pipeOfInterrupt = pipe_[1];
   handleSignals();
 }

@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-constexpr std::int64_t kMostRows = 30;  // of a table
+constexpr std::int64_t kMostColumns = 30;  // of a table
 
 }  // namespace
 
@@ -155,7 +155,7 @@ double RegressionEvaluation::correlation() const {
 }
 
 std::string RegressionEvaluation::summary() const {
-  const std::int64_t printed = std::min(columns(), kMostRows);
+  const std::int64_t printed = std::min(columns(), kMostColumns);
   std::vector<std::string> names;
   for (std::int64_t c = 0; c < printed; ++c) names.push_back(nameOf(c));
   const int width = detail::labelWidth(names);
@@ -174,8 +174,8 @@ std::string RegressionEvaluation::summary() const {
   for (std::int64_t c = 0; c < printed; ++c)
     text += row(names[static_cast<std::size_t>(c)], meanSquaredError(c), rootMeanSquaredError(c),
                 meanAbsoluteError(c), r2(c), correlation(c));
-  if (columns() > kMostRows)
-    text += fmt::format("{:>{}} not printed: {}\n", "...", width, columns() - kMostRows);
+  if (columns() > kMostColumns)
+    text += fmt::format("{:>{}} not printed: {}\n", "...", width, columns() - kMostColumns);
   if (columns() > 1)
     text += row("mean", meanSquaredError(), rootMeanSquaredError(), meanAbsoluteError(), r2(), correlation());
   return text;

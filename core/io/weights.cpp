@@ -47,10 +47,10 @@ std::string_view translated(std::string_view name, bool recurrent) {
 /// The layers with a recurrent weight, LSTM and GRU.
 std::set<std::string, std::less<>> recurrentLayers(Network& network) {
   std::set<std::string, std::less<>> layers;
-  constexpr std::string_view kEnd = ".recurrentWeight";
+  constexpr std::string_view kRecurrentWeight = ".recurrentWeight";
   for (const auto& segment : network.block(BlockKind::Parameters).segments->segments)
-    if (segment.name.ends_with(kEnd))
-      layers.insert(segment.name.substr(0, segment.name.size() - kEnd.size()));
+    if (segment.name.ends_with(kRecurrentWeight))
+      layers.insert(segment.name.substr(0, segment.name.size() - kRecurrentWeight.size()));
   return layers;
 }
 

@@ -12,11 +12,6 @@
 namespace muster {
 namespace {
 
-const Monitored& valid(const Monitored& monitored) {
-  monitored.validate("early stopping");
-  return monitored;
-}
-
 /// Two listeners with equal names keep the same numbers.
 std::string nameOf(const Monitored& monitored, const EarlyStoppingOptions& options) {
   return fmt::format("early stopping ({}, {}, every {}, above {})", monitored.name(),
@@ -41,7 +36,7 @@ EarlyStopping::EarlyStopping(EarlyStoppingOptions options)
                  .monitor = options_.monitor,
                  .mode = options_.mode,
                  .measure = options_.measure},
-      name_(nameOf(valid(monitored_), options_)),
+      name_(nameOf(monitored_.validate("early stopping"), options_)),
       bestName_(name_ + ": "),
       file_(options_.bestFile, options_.notes, monitored_) {
   const auto& o = options_;

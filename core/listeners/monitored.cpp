@@ -48,7 +48,7 @@ std::optional<MonitorMode> modeOf(Monitor monitor) {
   return {};
 }
 
-void Monitored::validate(std::string_view caller) const {
+const Monitored& Monitored::validate(std::string_view caller) const {
   const auto what = name();
   const bool own = monitor == Monitor::Own, validates = !own && monitor != Monitor::TrainingScore;
   require(!own || mode, "{}: mode must be given, Min or Max: whether a smaller or a larger {} is better",
@@ -60,6 +60,7 @@ void Monitored::validate(std::string_view caller) const {
   const auto best = modeOf(monitor);
   require(!best || better() == *best, "{}: mode {} contradicts the {}, of which {} is better", caller,
           nameOf(better()), what, best == MonitorMode::Max ? "a larger one" : "a smaller one");
+  return *this;
 }
 
 void Monitored::requireFits(std::string_view caller, Model& model) const {

@@ -59,7 +59,8 @@ struct Monitored {
   /// @throws InvalidArgument for Own without a mode, a mode that contradicts the monitor, a monitor on
   ///         validation data without them, the others with them, or Own without `measure` and the others with
   ///         it.
-  void validate(std::string_view caller) const;
+  /// @return itself.
+  const Monitored& validate(std::string_view caller) const;
   /// Call it when a training begins. @throws InvalidArgument for the accuracy or F1 of a regression,
   ///         unless its labels (those of the first validation batch) are classes as one-hot rows.
   void requireFits(std::string_view caller, Model& model) const;

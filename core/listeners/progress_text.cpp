@@ -26,7 +26,7 @@ std::optional<double> fraction(const Progress& p) {
 }
 
 /// Percent, rounded down, so 100 means finished.
-int percent(double share) {
+int wholePercent(double share) {
   return static_cast<int>(share * 100);
 }
 
@@ -90,7 +90,7 @@ std::string progressBar(const Progress& p, int columns) {
   if (columns <= 0) return "";
   const auto width = static_cast<std::size_t>(columns);
   const auto share = fraction(p);
-  const std::string percentText = share ? fmt::format("{:>3}%", percent(*share)) : "";
+  const std::string percentText = share ? fmt::format("{:>3}%", wholePercent(*share)) : "";
   std::string batches = batchesText(p), rate = rateText(p), score = scoreText(p), left = timeLeftText(p);
   const auto rest = [&] {
     return join({epochText(p) + (share ? " " + percentText : ""), batches, rate, score, left});
@@ -111,7 +111,7 @@ std::string progressBar(const Progress& p, int columns) {
 std::string progressLine(const Progress& p) {
   const auto share = fraction(p);
   std::string text = epochText(p) + ": ";
-  text += share ? fmt::format("{} % ({} of {})", percent(*share), p.batches,
+  text += share ? fmt::format("{} % ({} of {})", wholePercent(*share), p.batches,
                               plural(*p.batchesPerEpoch, "batch", "batches"))
                 : batchesText(p);
   for (const auto& part : {rateText(p), scoreText(p), timeLeftText(p)}) appendAfterComma(text, part);

@@ -15,11 +15,6 @@ namespace {
 
 constexpr std::string_view kCaller = "reduce on plateau";
 
-const Monitored& valid(const Monitored& monitored) {
-  monitored.validate(kCaller);
-  return monitored;
-}
-
 /// Two listeners with equal names keep the same numbers.
 std::string nameOf(const Monitored& monitored, const PlateauOptions& options) {
   return fmt::format("{} ({}, {}, factor {}, above {})", kCaller, monitored.name(),
@@ -34,7 +29,7 @@ ReduceOnPlateau::ReduceOnPlateau(PlateauOptions options)
                  .monitor = options_.monitor,
                  .mode = options_.mode,
                  .measure = options_.measure},
-      name_(nameOf(valid(monitored_), options_)) {
+      name_(nameOf(monitored_.validate(kCaller), options_)) {
   const auto& o = options_;
   require(o.factor > 0 && o.factor < 1, "{}: factor must be between 0 and 1, got {}", kCaller, o.factor);
   require(o.patience >= 1, "{}: patience must be at least 1 epoch, got {}", kCaller, o.patience);

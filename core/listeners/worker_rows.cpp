@@ -12,8 +12,8 @@
 namespace muster {
 namespace {
 
-constexpr int kWidestBar = 40;
-constexpr int kNarrowestBar = 8;
+constexpr int kWidestShares = 40;
+constexpr int kNarrowestShares = 8;
 
 /// A kind of worker time as drawn; the letter means the same as the colour.
 struct Kind {
@@ -59,8 +59,8 @@ std::string workerRows(const std::vector<WorkerRow>& workers, int columns, int r
     const auto line = fmt::format("worker {:>{}}  score {:<9}  {:>7.0f} samples/s", w, digits, score,
                                   worker.samplesPerSecond);
     text += upTo(line, columns);
-    const int room = std::min(columns - static_cast<int>(line.size()) - 2, kWidestBar);
-    if (room >= kNarrowestBar) text += "  " + barOf(worker.shares, room, colour);
+    const int room = std::min(columns - static_cast<int>(line.size()) - 2, kWidestShares);
+    if (room >= kNarrowestShares) text += "  " + barOf(worker.shares, room, colour);
     text += '\n';
   }
   if (shown < all) text += upTo("and " + plural(all - shown, "more worker"), columns) + '\n';

@@ -11,7 +11,7 @@ bool alike(const Tensor& a, const Tensor& b) {
          a.device() == b.device();
 }
 
-void check(std::span<const Tensor> inputs, const Tensor& out) {
+void requireSummands(std::span<const Tensor> inputs, const Tensor& out) {
   require(!inputs.empty(), "sum: there are no inputs");
   const Tensor& first = inputs[0];
   const bool addable = first.dtype() == DType::Float32 || first.dtype() == DType::Float64;
@@ -31,7 +31,7 @@ void check(std::span<const Tensor> inputs, const Tensor& out) {
 }  // namespace
 
 void sum(std::span<const Tensor> inputs, Tensor& out, Context& context) {
-  check(inputs, out);
+  requireSummands(inputs, out);
   if (out.device().isCpu()) return cpu::sum(inputs, out, context);
   if constexpr (kCudaBuilt) return cuda::sum(inputs, out, context);
   throw DeviceUnavailable("sum: this build has no CUDA");

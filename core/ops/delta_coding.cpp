@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-void check(const Tensor& tensor, const Tensor& like, const Context& context) {
+void requireReal(const Tensor& tensor, const Tensor& like, const Context& context) {
   const bool real =
       tensor.defined() && (tensor.dtype() == DType::Float32 || tensor.dtype() == DType::Float64);
   if (real && tensor.dtype() == like.dtype() && tensor.layout() == Layout::RowMajor &&
@@ -39,7 +39,7 @@ void checkPacked(const DeltaCoding& coding, const Tensor& values, std::int64_t e
 
 void codeDelta(const DeltaCoding& coding, const Tensor& values, const Tensor& sent, const Tensor& residual,
                std::int64_t begin, std::int64_t end, Context& context) {
-  for (const Tensor& tensor : {values, sent, residual}) check(tensor, values, context);
+  for (const Tensor& tensor : {values, sent, residual}) requireReal(tensor, values, context);
   checkCoding(coding, values, begin, end);
   if (begin == end) return;
   if (context.device().isCpu()) return cpu::codeDelta(coding, values, sent, residual, begin, end, context);
@@ -50,7 +50,7 @@ void codeDelta(const DeltaCoding& coding, const Tensor& values, const Tensor& se
 void packDelta(const DeltaCoding& coding, const Tensor& values, const Tensor& sent, const Tensor& residual,
                std::int64_t begin, std::int64_t end, std::span<std::byte> packed, Context& context) {
   for (const Tensor& tensor : {values, sent, residual}) detail::expectOnCpu("packDelta", tensor);
-  for (const Tensor& tensor : {values, sent, residual}) check(tensor, values, context);
+  for (const Tensor& tensor : {values, sent, residual}) requireReal(tensor, values, context);
   checkCoding(coding, values, begin, end);
   checkPacked(coding, values, end - begin, packed.size());
   if (begin < end) cpu::packDelta(coding, values, sent, residual, begin, end, packed, context);
@@ -59,7 +59,7 @@ void packDelta(const DeltaCoding& coding, const Tensor& values, const Tensor& se
 void unpackDelta(const DeltaCoding& coding, std::span<const std::byte> packed, const Tensor& sent,
                  std::int64_t begin, std::int64_t end, Context& context) {
   detail::expectOnCpu("unpackDelta", sent);
-  check(sent, sent, context);
+  requireReal(sent, sent, context);
   checkCoding(coding, sent, begin, end);
   checkPacked(coding, sent, end - begin, packed.size());
   if (begin < end) cpu::unpackDelta(coding, packed, sent, begin, end, context);

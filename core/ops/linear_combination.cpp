@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-void check(const Tensor& values, const Tensor& out, std::string_view op) {
+void requireTerm(const Tensor& values, const Tensor& out, std::string_view op) {
   const bool real = values.dtype() == DType::Float32 || values.dtype() == DType::Float64;
   if (values.defined() && real && values.layout() == Layout::RowMajor &&
       values.elements() == out.elements() && values.device() == out.device())
@@ -28,9 +28,9 @@ void checkRange(std::int64_t begin, std::int64_t end, const Tensor& out, std::st
 
 void linearCombination(std::span<const Term> terms, const Tensor& out, std::int64_t begin, std::int64_t end,
                        Context& context) {
-  check(out, out, "linearCombination");
+  requireTerm(out, out, "linearCombination");
   for (const Term& term : terms) {
-    check(term.values, out, "linearCombination");
+    requireTerm(term.values, out, "linearCombination");
     require(std::isfinite(term.factor), "linearCombination: a factor is {}", term.factor);
   }
   checkRange(begin, end, out, "linearCombination");
@@ -41,9 +41,9 @@ void linearCombination(std::span<const Term> terms, const Tensor& out, std::int6
 
 double innerProduct(const Tensor& a, const Tensor& b, const Tensor& origin, std::int64_t begin,
                     std::int64_t end, Context& context) {
-  check(a, a, "innerProduct");
-  check(b, a, "innerProduct");
-  if (origin.defined()) check(origin, a, "innerProduct");
+  requireTerm(a, a, "innerProduct");
+  requireTerm(b, a, "innerProduct");
+  if (origin.defined()) requireTerm(origin, a, "innerProduct");
   checkRange(begin, end, a, "innerProduct");
   if (a.device().isCpu()) return cpu::innerProduct(a, b, origin, begin, end, context);
   if constexpr (kCudaBuilt) return cuda::innerProduct(a, b, origin, begin, end, context);

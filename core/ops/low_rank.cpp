@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-void check(const LowRankMatrix& m, std::initializer_list<Tensor> tensors, const Context& context) {
+void requireMatrix(const LowRankMatrix& m, std::initializer_list<Tensor> tensors, const Context& context) {
   const Tensor& first = *tensors.begin();
   for (const Tensor& t : tensors) {
     const bool real = t.defined() && (t.dtype() == DType::Float32 || t.dtype() == DType::Float64);
@@ -32,7 +32,7 @@ void check(const LowRankMatrix& m, std::initializer_list<Tensor> tensors, const 
 
 void projectDelta(const LowRankMatrix& matrix, const Tensor& values, const Tensor& sent,
                   const Tensor& residual, const Tensor& means, const Tensor& factors, Context& context) {
-  check(matrix, {values, sent, residual, means, factors}, context);
+  requireMatrix(matrix, {values, sent, residual, means, factors}, context);
   if (context.device().isCpu())
     return cpu::projectDelta(matrix, values, sent, residual, means, factors, context);
   if constexpr (kCudaBuilt)
@@ -42,7 +42,7 @@ void projectDelta(const LowRankMatrix& matrix, const Tensor& values, const Tenso
 
 void codeLowRank(const LowRankMatrix& matrix, double remember, const Tensor& values, const Tensor& sent,
                  const Tensor& residual, const Tensor& means, const Tensor& factors, Context& context) {
-  check(matrix, {values, sent, residual, means, factors}, context);
+  requireMatrix(matrix, {values, sent, residual, means, factors}, context);
   require(remember >= 0 && remember <= 1, "codeLowRank: remember must be in [0, 1], got {}", remember);
   if (context.device().isCpu())
     return cpu::codeLowRank(matrix, remember, values, sent, residual, means, factors, context);
@@ -54,7 +54,7 @@ void codeLowRank(const LowRankMatrix& matrix, double remember, const Tensor& val
 void decodeLowRank(const LowRankMatrix& matrix, const Tensor& sent, const Tensor& means,
                    const Tensor& factors, Context& context) {
   for (const Tensor& tensor : {sent, means, factors}) detail::expectOnCpu("decodeLowRank", tensor);
-  check(matrix, {sent, means, factors}, context);
+  requireMatrix(matrix, {sent, means, factors}, context);
   cpu::decodeLowRank(matrix, sent, means, factors, context);
 }
 

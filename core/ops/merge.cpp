@@ -42,8 +42,9 @@ void checkDevice(const Tensor& block, Device device, std::string_view op) {
 }
 
 /// @param parts  numbers of an element: 1, or 2 for moments.
-void check(std::span<const Tensor> replicas, std::span<const double> weights, const Tensor& mergedCopy,
-           std::int64_t begin, std::int64_t end, int parts, std::string_view op) {
+void requireMergeable(std::span<const Tensor> replicas, std::span<const double> weights,
+                      const Tensor& mergedCopy, std::int64_t begin, std::int64_t end, int parts,
+                      std::string_view op) {
   require(!replicas.empty(), "{}: there are no replicas", op);
   for (const auto& replica : replicas) checkBlock(replica, replicas[0], "a replica", op);
   if (mergedCopy.defined()) checkBlock(mergedCopy, replicas[0], "the merged copy", op);
@@ -71,7 +72,7 @@ void checkRefused(std::span<const Tensor> refused, Device device, std::string_vi
 
 void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
                   std::int64_t begin, std::int64_t end, Context& context, std::span<const Tensor> refused) {
-  check(replicas, weights, mergedCopy, begin, end, 1, "weightedMean");
+  requireMergeable(replicas, weights, mergedCopy, begin, end, 1, "weightedMean");
   checkRefused(refused, replicas[0].device(), "weightedMean");
   Tensor none;
   if (replicas[0].device().isCpu()) {
@@ -94,7 +95,7 @@ double relativeDistance(std::span<const Spread> slices) {
 
 Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
                       std::int64_t end, Context& context) {
-  check(replicas, weights, Tensor(), begin, end, 1, "weightedSpread");
+  requireMergeable(replicas, weights, Tensor(), begin, end, 1, "weightedSpread");
   if (replicas[0].device().isCpu()) return cpu::weightedSpread(replicas, weights, begin, end, context);
   if constexpr (kCudaBuilt) return cuda::weightedSpread(replicas, weights, begin, end, context);
   throw DeviceUnavailable("weightedSpread: this build has no CUDA");
@@ -102,7 +103,7 @@ Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> 
 
 void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
                   std::int64_t begin, std::int64_t end, Tensor& distances, Context& context) {
-  check(replicas, weights, mergedCopy, begin, end, 1, "weightedMean");
+  requireMergeable(replicas, weights, mergedCopy, begin, end, 1, "weightedMean");
   detail::expectTensor("weightedMean", "distances", distances,
                        {.shape = {static_cast<std::int64_t>(replicas.size()) + 1},
                         .dtype = DType::Float64,
@@ -127,7 +128,7 @@ Spread spreadOf(std::span<const double> distances, std::span<const double> weigh
 void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
                      std::int64_t begin, std::int64_t end, Context& context,
                      std::span<const Tensor> refused) {
-  check(replicas, weights, mergedCopy, begin, end, 2, "weightedMoments");
+  requireMergeable(replicas, weights, mergedCopy, begin, end, 2, "weightedMoments");
   checkRefused(refused, replicas[0].device(), "weightedMoments");
   if (replicas[0].device().isCpu()) {
     if (!anyRefused(refused)) cpu::weightedMoments(replicas, weights, mergedCopy, begin, end, context);

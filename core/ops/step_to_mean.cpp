@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-void check(const Tensor& block, const Tensor& first, std::string_view name) {
+void requireLike(const Tensor& block, const Tensor& first, std::string_view name) {
   detail::expectOnCpu("stepToMean", block);
   const bool real = block.dtype() == DType::Float32 || block.dtype() == DType::Float64;
   if (block.defined() && real && block.dtype() == first.dtype() && block.layout() == Layout::RowMajor &&
@@ -27,9 +27,9 @@ void stepToMean(std::span<const Tensor> replicas, std::span<const double> weight
                 const StepToMean& step, std::int64_t begin, std::int64_t end, Context& context) {
   require(!replicas.empty() && weights.size() == replicas.size(),
           "stepToMean: {} weights were given for {} replicas", weights.size(), replicas.size());
-  for (const Tensor& replica : replicas) check(replica, replicas[0], "a replica");
-  check(mergedCopy, replicas[0], "the merged copy");
-  if (step.moves.defined()) check(step.moves, replicas[0], "the moves");
+  for (const Tensor& replica : replicas) requireLike(replica, replicas[0], "a replica");
+  requireLike(mergedCopy, replicas[0], "the merged copy");
+  if (step.moves.defined()) requireLike(step.moves, replicas[0], "the moves");
   double total = 0;
   for (const double weight : weights) {
     require(std::isfinite(weight) && weight >= 0,

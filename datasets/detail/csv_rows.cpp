@@ -16,7 +16,7 @@ namespace muster::detail {
 namespace {
 
 constexpr std::size_t kMostColumns = std::size_t{1} << 20;
-constexpr std::size_t kMostShown = 20;  // names of columns
+constexpr std::size_t kMostNamesShown = 20;  // names of columns
 
 constexpr std::string_view kSeparators = ",;\t|";
 
@@ -154,8 +154,9 @@ std::string noColumn(std::string_view name, const std::vector<std::string>& name
   const auto nearest = nearestWord(name, names);
   return fmt::format("has no column \"{}\"; {}", name,
                      nearest ? fmt::format("the nearest of its {} is {}", names.size(), csvField(*nearest))
-                     : names.size() > kMostShown ? fmt::format("it has {}", plural(names.size(), "column"))
-                                                 : fmt::format("it has {}", csvList(names)));
+                     : names.size() > kMostNamesShown
+                         ? fmt::format("it has {}", plural(names.size(), "column"))
+                         : fmt::format("it has {}", csvList(names)));
 }
 
 std::size_t labelColumn(std::string_view label, const std::vector<std::string>& names,

@@ -19,7 +19,7 @@
 namespace muster::detail {
 namespace {
 
-constexpr std::size_t kMostShown = 3;
+constexpr std::size_t kMostWordsShown = 3;
 
 /// With small letters (of ASCII), and without blanks, "_" and "-" beside a letter between other characters.
 std::string essence(std::string_view word) {
@@ -60,7 +60,7 @@ void logOthers(const ColumnDescription& column, const Table& table, std::span<co
   if (unknown.empty()) return;
   std::vector<std::string> some;
   for (const auto& [word, line] : unknown)
-    if (some.size() < kMostShown)
+    if (some.size() < kMostWordsShown)
       some.push_back(words ? shown(word, column.words) : fmt::format("{} in line {}", quoteJson(word), line));
   log(words ? LogLevel::Info : LogLevel::Warning,
       fmt::format("column {}: {} {} {} {}: {}{}", csvField(column.name), plural(count, "row"),
@@ -68,7 +68,7 @@ void logOthers(const ColumnDescription& column, const Table& table, std::span<co
                   words ? "for which the model has no feature"
                         : fmt::format("where it has {}s, as if the {} were missing", nameOf(column.kind),
                                       nameOf(column.kind)),
-                  fmt::join(some, ", "), unknown.size() > kMostShown ? ", ..." : ""));
+                  fmt::join(some, ", "), unknown.size() > kMostWordsShown ? ", ..." : ""));
 }
 
 /// Warns of numbers without the unit that those of the training had, if none has it.

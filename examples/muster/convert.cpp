@@ -21,7 +21,7 @@ namespace {
 
 using namespace muster;
 
-constexpr std::string_view kIntroduction =
+constexpr std::string_view kConvertIntroduction =
     R"(Converts a model of muster into other formats, and models of Deeplearning4j and weights of PyTorch into
 models of muster.
 
@@ -117,7 +117,7 @@ void describe(CommandLine& line, ConvertOptions& options) {
            atLeast(0));
 }
 
-Paths pathsOf(const std::string& file, const ConvertOptions& options, Format format) {
+Paths pathsOfConversion(const std::string& file, const ConvertOptions& options, Format format) {
   Paths paths;
   paths.reads("the first argument", file);
   paths.reads("--network", options.network);
@@ -159,14 +159,14 @@ bool write(Network& network, const ConvertOptions& options, Format format, const
 
 int convert(const Call& call) {
   ConvertOptions options;
-  CommandLine line(kIntroduction);
+  CommandLine line(kConvertIntroduction);
   describe(line, options);
   if (!readOptions(line, call)) return 0;
   const auto& file = fileOf(call, "a model file");
   const Format format = formatOf(options);
   const bool zip = isZip(file);
   checkOptions(line, options, format, zip);
-  pathsOf(file, options, format).check();
+  pathsOfConversion(file, options, format).check();
 
   auto network = zip                       ? fromZip(file, options)
                  : options.network.empty() ? fromModel(file)

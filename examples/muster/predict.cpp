@@ -27,7 +27,7 @@ namespace {
 
 using namespace muster;
 
-struct Options : TrainedOptions {
+struct PredictOptions : TrainedOptions {
   std::vector<std::string> keep;
 };
 
@@ -72,7 +72,7 @@ std::string labelText(const InputDescription& described, const Tensor& labels, b
 
 /// The table that `--on` names, for columns to keep and the numbers of a regression; nothing if it is needed
 /// for neither. @throws InvalidArgument for columns to keep if the data are no table.
-std::optional<Table> tableOf(const DataSource& data, const Options& options) {
+std::optional<Table> tableOf(const DataSource& data, const PredictOptions& options) {
   require(options.keep.empty() || data.type == "csv", "--keep is for a table, and the data are of type {}",
           data.type);
   if (data.type != "csv" || (options.keep.empty() && !data.regression)) return {};
@@ -87,7 +87,7 @@ std::string targetText(const Table& table, std::int64_t row, const TargetColumn&
 }
 
 /// A row for each example of a run's data: its number in their file, label and prediction.
-std::string predictionsOf(const Trained& trained, const Options& options) {
+std::string predictionsOf(const Trained& trained, const PredictOptions& options) {
   DataSetIterator& data = trained.on(options.on);
   const auto& rows = trained.data.rows;
   const auto& numbers = options.on == "test"         ? rows.test
@@ -141,7 +141,7 @@ struct Predicted {
   std::size_t without = 0;  ///< pictures that cannot be read; the log has named them
 };
 
-Predicted byModel(const Call& call, const Options& options) {
+Predicted byModel(const Call& call, const PredictOptions& options) {
   require(call.others.size() == 1,
           "muster predict {} needs what it shall predict: the file of the rows, a picture or a folder of "
           "pictures, as in muster predict {} new.csv",
@@ -174,7 +174,7 @@ Predicted byModel(const Call& call, const Options& options) {
 }  // namespace
 
 int predict(const Call& call) {
-  Options options;
+  PredictOptions options;
   CommandLine line(
       "Writes a trained network's predictions as CSV: the most probable class, its probability and those of\n"
       "all classes, or the predicted numbers. A model file alone predicts the rows of a new table, whose\n"

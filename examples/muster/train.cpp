@@ -27,7 +27,7 @@ namespace {
 
 using namespace muster;
 
-constexpr std::string_view kIntroduction =
+constexpr std::string_view kTrainIntroduction =
     R"(Trains the network of a run file on its data, with several workers at once: each trains a replica of the
 network on batches of its own, and every few iterations the replicas are merged. Options replace fields of the file.
 
@@ -38,14 +38,15 @@ network on batches of its own, and every few iterations the replicas are merged.
 Ctrl-C finishes the current step, merges, saves the model and exits with 130; a second one quits.
 )";
 
-struct Options : TrainingOptions {
+struct TrainOptions : TrainingOptions {
   std::filesystem::path runFile, json;
   bool quiet = false;
   bool watch = false;
 };
 
 /// Checks paths before the data are read.
-void checkPaths(const Options& options, const RunFile& run, const std::filesystem::path& resumed) {
+void checkTrainingPaths(const TrainOptions& options, const RunFile& run,
+                        const std::filesystem::path& resumed) {
   auto paths = pathsOf(options.runFile, run, resumed);
   paths.writesResult("--json", options.json, Content::Results);
   paths.check();
@@ -93,10 +94,10 @@ void introduce(const RunSession& session) {
 }
 
 /// The run with its data and network, and its paths checked.
-PreparedRun prepare(const RunFile& run, const Options& options) {
+PreparedRun prepare(const RunFile& run, const TrainOptions& options) {
   return detail::prepareRun(run, options.nodes, [&](const PreparedRun& before) {
     detail::requireOwnDirectory(before);
-    if (before.first()) checkPaths(options, before.run, before.resumed.file);
+    if (before.first()) checkTrainingPaths(options, before.run, before.resumed.file);
   });
 }
 
@@ -116,8 +117,7 @@ bool trainAll(RunSession& session) {
 /// A warning if the training had stopped in the file that it resumes, so nothing was trained; else "".
 std::string stoppedBefore(const RunSession& session) {
   const auto* const stopping = session.earlyStopping();
-  if (stopping == nullptr || stopping->reason().empty() || !session.untrained())
-    return {};
+  if (stopping == nullptr || stopping->reason().empty() || !session.untrained()) return {};
   return fmt::format(
       "nothing was trained: early stopping had ended the training of {}, as {}; a larger "
       "listeners.earlyStopping.{}=N continues it",
@@ -126,7 +126,7 @@ std::string stoppedBefore(const RunSession& session) {
 }
 
 /// Prints the results and writes the files asked for.
-void conclude(RunSession& session, const RunScores& scores, const Options& options, double seconds) {
+void conclude(RunSession& session, const RunScores& scores, const TrainOptions& options, double seconds) {
   const RunFile& run = session.run();
   const auto print = [&](std::string_view part, const AnyEvaluation& on, bool choseEpoch) {
     fmt::print("{}: {} on {}{}\n", part, on.line(), plural(on.examples(), "example"),
@@ -152,7 +152,7 @@ void conclude(RunSession& session, const RunScores& scores, const Options& optio
     fmt::print("json: {}\n", options.json.string());
 }
 
-int trainRun(const RunFile& run, Options options) {
+int trainRun(const RunFile& run, TrainOptions options) {
   const auto started = std::chrono::steady_clock::now();
   endOnInterrupt(kInterruptedBefore);
   auto prepared = prepare(run, options);
@@ -187,8 +187,8 @@ int trainRun(const RunFile& run, Options options) {
 }  // namespace
 
 int train(const Call& call) {
-  Options options;
-  CommandLine line(kIntroduction);
+  TrainOptions options;
+  CommandLine line(kTrainIntroduction);
   describeTraining(line, options);
   line.group("Output");
   line.add("json", options.json, "FILE",

@@ -11,10 +11,6 @@
 namespace muster {
 namespace {
 
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
-
 std::vector<Context*> contextsOf(auto& groups) {
   std::vector<Context*> contexts;
   for (const auto& group : groups) contexts.push_back(group.context.get());

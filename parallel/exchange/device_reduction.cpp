@@ -14,10 +14,6 @@ constexpr std::size_t kMostMoments = 32;  // replicas whose means and variances 
 constexpr std::size_t kMixingBytes = 1 << 24;
 constexpr std::int64_t kLeastMixed = 16;  // elements at a time
 
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
-
 }  // namespace
 
 DeviceReduction::DeviceReduction(MergePlan& plan, const std::vector<Context*>& contexts,

@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kProblemLength = 64;  // recorded even if memory has run out
-constexpr std::size_t kOpen = 256;          // messages that may be open at a time without an allocation
+constexpr std::size_t kOpenMessages = 256;  // messages that may be open at a time without an allocation
 
 }  // namespace
 
@@ -23,9 +23,9 @@ NodeConnection::NodeConnection(std::unique_ptr<NodeTransport> transport, std::ch
       begun_(Clock::now()),
       health_(transport_->node(), transport_->nodes(), transport_->host(), silence, begun_),
       callDone_(std::move(done)),
-      open_(kOpen),
+      open_(kOpenMessages),
       mailboxes_(static_cast<std::size_t>(health_.nodes())) {
-  done_.reserve(kOpen);
+  done_.reserve(kOpenMessages);
   const Lock lock(mutex_);
   problem_.reserve(kProblemLength);
 }

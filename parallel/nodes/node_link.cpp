@@ -11,16 +11,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kGather = 1;          // a channel; 0 is for notices, channels from 2 on belong to the exchange
-constexpr std::size_t kOpen = 256;  // calls that may be begun at a time without an allocation
-constexpr int kSpins = 200;         // polls before the thread sleeps between polls
+constexpr int kGather = 1;  // a channel; 0 is for notices, channels from 2 on belong to the exchange
+constexpr std::size_t kOpenCalls = 256;  // calls that may be begun at a time without an allocation
+constexpr int kSpins = 200;              // polls before the thread sleeps between polls
 
 }  // namespace
 
 NodeLink::NodeLink(const MakeTransport& make, std::chrono::milliseconds silence) {
   require(silence >= 100ms, "nodes: silence must be at least 100 ms, got {}", silence.count());
-  calls_.reserve(kOpen);
-  taken_.reserve(kOpen);
+  calls_.reserve(kOpenCalls);
+  taken_.reserve(kOpenCalls);
   std::promise<void> promise;
   std::future<void> started = promise.get_future();
   thread_ = startThread("the network", [this, make, silence, promise = std::move(promise)]() mutable {

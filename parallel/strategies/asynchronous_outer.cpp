@@ -13,11 +13,10 @@ namespace {
 
 constexpr std::string_view kRule = "asynchronous outer";
 
-constexpr std::string_view kMomentum = "outer momentum", kArrived = "arrived since the outer step",
-                           kTaken = "taken", kMean = "mean", kMeanTaken = "mean of what was taken",
-                           kLanding = "last landing";
+constexpr std::string_view kArrived = "arrived since the outer step", kTaken = "taken",
+                           kMeanTaken = "mean of what was taken", kLanding = "last landing";
 /// Numbers of block kLanding: arrivals since the last outer step, and whether some worker did not continue.
-enum { kSinceStep, kApart, kNumbers };
+enum { kSinceStep, kApart, kArrivalNumbers };
 
 /// The merged copy holds W.
 class AsynchronousOuterStrategy final : public Strategy {
@@ -37,13 +36,13 @@ class AsynchronousOuterStrategy final : public Strategy {
         {.name = std::string(kTaken), .place = StrategyBlock::Place::Replica, .inFlight = true},
         {.name = std::string(kLanding),
          .place = StrategyBlock::Place::Replica,
-         .numbers = kNumbers,
+         .numbers = kArrivalNumbers,
          .counts = true,
          .inFlight = true},
-        {.name = std::string(kMean), .dtype = DType::Float64, .saved = false},
+        {.name = std::string(kOuterMean), .dtype = DType::Float64, .saved = false},
         {.name = std::string(kMeanTaken), .dtype = DType::Float64, .saved = false}};
     if (options_.momentum > 0) {
-      all.push_back({.name = std::string(kMomentum)});
+      all.push_back({.name = std::string(kOuterMomentum)});
       all.push_back({.name = std::string(kArrived), .inFlight = true});
     }
     sending_.declare(all);
@@ -152,7 +151,7 @@ class AsynchronousOuterStrategy final : public Strategy {
   void move(const Landing& now, const Round& round, MergeOps& ops) const {
     const SharedBlock& parameters = ops.block(BlockKind::Parameters);
     const std::span<const Tensor> outer = parameters.mergedCopies;
-    const auto mean = ops.own(kMean), meanTaken = ops.own(kMeanTaken);
+    const auto mean = ops.own(kOuterMean), meanTaken = ops.own(kMeanTaken);
     // If all arrivals took the current W, use it without rounding: then the bits are those of OuterAveraging
     // if all arrive together, and those of the replica with rate 1 and one worker.
     const bool fresh = now.staleness == 0;
@@ -164,7 +163,7 @@ class AsynchronousOuterStrategy final : public Strategy {
     const double share = now.share, kept = fresh ? 1 - share : 1, stale = fresh ? 0 : -share;
     if (options_.momentum == 0)
       return ops.combine(outer, {{share, mean}, {kept, outer}, {stale, meanTaken}}, all_);
-    const auto momentum = ops.own(kMomentum), arrived = ops.own(kArrived);
+    const auto momentum = ops.own(kOuterMomentum), arrived = ops.own(kArrived);
     const double before = arrivedBefore_ > 0 ? 1 : 0;
     const double eta =
         options_.momentum * ((now.completes ? 1.0 : 0.0) - (options_.nesterov && fresh ? share : 0.0));

@@ -10,7 +10,7 @@ namespace muster {
 namespace {
 
 constexpr double kMostSpeed = 1e6;
-constexpr std::string_view kRule = "asynchronous outer";
+constexpr std::string_view kAsynchronousOuter = "asynchronous outer";
 
 }  // namespace
 
@@ -24,28 +24,31 @@ AsynchronousOuter AsynchronousOuter::delayedNesterov(std::vector<double> speeds)
 }
 
 void AsynchronousOuter::validate() const {
-  detail::validateParts(*this, kRule);
+  detail::validateParts(*this, kAsynchronousOuter);
   require(!std::holds_alternative<AdaComm>(frequency.adapted),
-          "{}: period cannot be AdaComm, since batches are dealt before there are scores to adapt to", kRule);
-  OuterStep::of(*this).validate(kRule);
-  require(arrivalsPerStep >= 0, "{}: arrivalsPerStep cannot be negative, got {}", kRule, arrivalsPerStep);
-  require(clock == ArrivalClock::Virtual || clock == ArrivalClock::Wall, "{}: there is no clock {}", kRule,
-          static_cast<int>(clock));
+          "{}: period cannot be AdaComm, since batches are dealt before there are scores to adapt to",
+          kAsynchronousOuter);
+  OuterStep::of(*this).validate(kAsynchronousOuter);
+  require(arrivalsPerStep >= 0, "{}: arrivalsPerStep cannot be negative, got {}", kAsynchronousOuter,
+          arrivalsPerStep);
+  require(clock == ArrivalClock::Virtual || clock == ArrivalClock::Wall, "{}: there is no clock {}",
+          kAsynchronousOuter, static_cast<int>(clock));
   for (const double speed : speeds)
     require(speed >= 1 / kMostSpeed && speed <= kMostSpeed, "{}: speeds must be between {} and {}, got {}",
-            kRule, 1 / kMostSpeed, kMostSpeed, speed);
-  require(staleness.value_or(0) >= 0, "{}: staleness cannot be negative, got {}", kRule,
+            kAsynchronousOuter, 1 / kMostSpeed, kMostSpeed, speed);
+  require(staleness.value_or(0) >= 0, "{}: staleness cannot be negative, got {}", kAsynchronousOuter,
           staleness.value_or(0));
-  require(grace >= 0, "{}: grace must be at least 0, got {}", kRule, grace);
+  require(grace >= 0, "{}: grace must be at least 0, got {}", kAsynchronousOuter, grace);
   if (clock == ArrivalClock::Wall) {
-    require(grace == 0, "{}: grace is virtual time, so on the wall clock it must be 0, got {}", kRule, grace);
+    require(grace == 0, "{}: grace is virtual time, so on the wall clock it must be 0, got {}",
+            kAsynchronousOuter, grace);
     require(speeds.empty() || fewerIterationsIfSlow,
             "{}: speeds only count for fewerIterationsIfSlow on the wall clock; give that, too, or no speeds",
-            kRule);
+            kAsynchronousOuter);
   }
   require(updaterState != UpdaterState::Average,
           "{}: updaterState cannot be Average, since workers are merged one by one; use Keep or Reset",
-          kRule);
+          kAsynchronousOuter);
 }
 
 void AsynchronousOuter::fields(Fields& f) {

@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-constexpr std::string_view kMean = "mean";
+constexpr std::string_view kReplicaMean = "mean";
 
 /// The merged copy holds the centre.
 class ElasticAveragingStrategy final : public PeriodicStrategy {
@@ -28,7 +28,7 @@ class ElasticAveragingStrategy final : public PeriodicStrategy {
   }
   std::vector<StrategyBlock> blocks(int) const override {
     std::vector<StrategyBlock> blocks = {
-        {.name = std::string(kMean), .dtype = DType::Float64, .saved = false}};
+        {.name = std::string(kReplicaMean), .dtype = DType::Float64, .saved = false}};
     sending_.declare(blocks, /*means=*/true);
     period_.declare(blocks);
     return blocks;
@@ -42,7 +42,7 @@ class ElasticAveragingStrategy final : public PeriodicStrategy {
   }
   void land(int, const Round& round, MergeOps& ops) override {
     const SharedBlock& parameters = ops.block(BlockKind::Parameters);
-    const auto mean = ops.own(kMean);
+    const auto mean = ops.own(kReplicaMean);
     if (measures()) spread(ops) = ops.distance(parameters.replicas, parameters.mergedCopies, all_);
     sending_.mean(round.weights, {{1, parameters.mergedCopies}}, elasticity_, all_, mean, ops);
     if (!options_.centreFirst) pull(parameters, ops);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kRounds = "gossip rounds", kPublic = "public replicas";
 /// Numbers of block kRounds: the rounds so far, and those since the mean of the replicas was formed.
-enum { kFinished, kSinceMean, kNumbers };
+enum { kFinished, kSinceMean, kGossipNumbers };
 
 /// The worker that sends to `worker`, a power of two before it.
 std::size_t exponentialPeer(std::size_t worker, std::size_t workers, std::int64_t round) {
@@ -47,7 +47,7 @@ class GossipStrategy final : public PeriodicStrategy {
   std::vector<StrategyBlock> blocks(int workers) const override {
     std::vector<StrategyBlock> blocks = {{.name = std::string(kRounds),
                                           .place = StrategyBlock::Place::Replica,
-                                          .numbers = kNumbers,
+                                          .numbers = kGossipNumbers,
                                           .counts = true}};
     sending_.declare(blocks, /*means=*/averages(static_cast<std::size_t>(workers)));
     if (!sending_.whole() && !averages(static_cast<std::size_t>(workers)))

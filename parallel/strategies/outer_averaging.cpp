@@ -16,7 +16,7 @@ constexpr std::string_view kBefore = "outer parameters before the step", kRate =
 constexpr std::int64_t kPart = 4096;  // elements
 /// Numbers of block kRate, for the round in progress: the iteration before its first step, the learning rate
 /// then, and the factor of the momentum.
-enum { kIteration, kLearningRate, kScale, kNumbers };
+enum { kIteration, kLearningRate, kScale, kRateNumbers };
 
 class OuterAveragingStrategy final : public PeriodicStrategy {
  public:
@@ -36,7 +36,7 @@ class OuterAveragingStrategy final : public PeriodicStrategy {
     sending_.declare(blocks, /*means=*/true);
     if (options_.followLearningRate)
       blocks.push_back(
-          {.name = std::string(kRate), .place = StrategyBlock::Place::Replica, .numbers = kNumbers});
+          {.name = std::string(kRate), .place = StrategyBlock::Place::Replica, .numbers = kRateNumbers});
     period_.declare(blocks);
     return blocks;
   }

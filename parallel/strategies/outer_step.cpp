@@ -7,7 +7,6 @@
 namespace muster {
 namespace {
 
-constexpr std::string_view kMomentum = "outer momentum", kMean = "mean";
 constexpr double kMostRate = 1e6;  // above this rate one step may overflow, whatever the replicas
 
 }  // namespace
@@ -24,8 +23,8 @@ std::string OuterStep::describe() const {
 
 void OuterStep::declare(std::vector<StrategyBlock>& blocks, bool meanInFlight) const {
   blocks.push_back(
-      {.name = std::string(kMean), .dtype = DType::Float64, .saved = meanInFlight, .inFlight = true});
-  if (momentum > 0) blocks.push_back({.name = std::string(kMomentum)});
+      {.name = std::string(kOuterMean), .dtype = DType::Float64, .saved = meanInFlight, .inFlight = true});
+  if (momentum > 0) blocks.push_back({.name = std::string(kOuterMomentum)});
 }
 
 void OuterStep::takeAtOnce(std::span<const double> weights, double scale, MergeOps& ops) const {
@@ -33,7 +32,7 @@ void OuterStep::takeAtOnce(std::span<const double> weights, double scale, MergeO
   const Tensor& outer = parameters.mergedCopy();
   StepToMean step{.rate = rate};
   if (momentum > 0)
-    step = {.rate = rate, .decay = decay(scale), .ahead = ahead(), .moves = ops.own(kMomentum).front()};
+    step = {.rate = rate, .decay = decay(scale), .ahead = ahead(), .moves = ops.own(kOuterMomentum).front()};
   try {
     ops.eachShare(outer.elements(), [&](const Share& share) {
       stepToMean(parameters.replicas, weights, outer, step, share.slice.begin, share.slice.end,
@@ -42,7 +41,7 @@ void OuterStep::takeAtOnce(std::span<const double> weights, double scale, MergeO
   } catch (const NonFiniteResult&
                bad) {  // this element was not written, so the operations below fail, too, and name it
     const Fragment there{{{bad.element(), bad.element() + 1}}};
-    ops.mean(parameters.replicas, weights, ops.own(kMean), there);
+    ops.mean(parameters.replicas, weights, ops.own(kOuterMean), there);
     apply(there, ops, scale);
     writeBack(0, there, ops);
     throw;
@@ -54,23 +53,23 @@ void OuterStep::takeAtOnce(std::span<const double> weights, double scale, MergeO
 void OuterStep::takeMean(CodedReplicas& sending, std::span<const double> weights, double remember,
                          const Fragment& fragment, MergeOps& ops, bool later) const {
   const std::span<const Tensor> outer = ops.block(BlockKind::Parameters).mergedCopies;
-  sending.mean(weights, {{1, outer}, {ahead(), lookAhead(ops)}}, remember, fragment, ops.own(kMean), ops,
+  sending.mean(weights, {{1, outer}, {ahead(), lookAhead(ops)}}, remember, fragment, ops.own(kOuterMean), ops,
                later);
 }
 
 void OuterStep::apply(const Fragment& fragment, MergeOps& ops, double scale) const {
   const std::span<const Tensor> outer = ops.block(BlockKind::Parameters).mergedCopies;
-  const auto mean = ops.own(kMean);
+  const auto mean = ops.own(kOuterMean);
   // Rate 1 without momentum copies the mean: W + (mean - W) would be rounded twice.
   if (momentum == 0) return ops.combine(outer, {{rate, mean}, {1 - rate, outer}}, fragment);
-  const auto moves = ops.own(kMomentum);
+  const auto moves = ops.own(kOuterMomentum);
   ops.combine(moves, {{decay(scale), moves}, {rate, mean}, {-rate, outer}}, fragment);
   ops.combine(outer, {{1, outer}, {1, moves}}, fragment);
 }
 
 std::span<const Tensor> OuterStep::lookAhead(MergeOps& ops) const {
   return momentum == 0 ? std::span<const Tensor>(ops.block(BlockKind::Parameters).mergedCopies)
-                       : ops.own(kMomentum);
+                       : ops.own(kOuterMomentum);
 }
 
 void OuterStep::writeBack(double keep, const Fragment& fragment, MergeOps& ops) const {

@@ -8,6 +8,9 @@
 
 namespace muster {
 
+/// Names of blocks of rules with an outer step.
+inline constexpr std::string_view kOuterMomentum = "outer momentum", kOuterMean = "mean";
+
 /// The step of an outer optimiser, for strategies that use one: the mean m of the replicas moves the outer
 /// parameters W, which the merged copy holds, with a momentum D in units of parameters.
 ///

@@ -15,7 +15,7 @@ namespace {
 using Pull = OverlappedAveraging::Pull;
 using Eager = OverlappedAveraging::Eager;
 
-constexpr std::string_view kRule = "overlapped averaging", kSent = "sent";
+constexpr std::string_view kOverlapped = "overlapped averaging", kSent = "sent";
 
 std::string landingText(const OverlappedAveraging& options) {
   if (const auto* pull = std::get_if<Pull>(&options.landing)) return fmt::format(", pull {}", pull->strength);
@@ -29,7 +29,7 @@ class OverlappedAveragingStrategy final : public PeriodicStrategy {
       : PeriodicStrategy(options), options_(options), outer_(OuterStep::of(options)) {}
 
   std::string describe() const override {
-    return fmt::format("{} {}, delay {} ({}{}){}", kRule, options_.frequency.describe(), options_.delay,
+    return fmt::format("{} {}, delay {} ({}{}){}", kOverlapped, options_.frequency.describe(), options_.delay,
                        outer_.describe(), landingText(options_), muster::describe(options_.codec));
   }
   std::vector<StrategyBlock> blocks(int) const override {
@@ -123,14 +123,14 @@ OverlappedAveraging OverlappedAveraging::eagerDiloco() {
 }
 
 void OverlappedAveraging::validate() const {
-  detail::validateParts(*this, kRule);
-  require(delay >= 0, "{}: delay cannot be negative, got {}", kRule, delay);
-  require(delay < frequency.every, "{}: delay must be shorter than the period of {}, got {}", kRule,
+  detail::validateParts(*this, kOverlapped);
+  require(delay >= 0, "{}: delay cannot be negative, got {}", kOverlapped, delay);
+  require(delay < frequency.every, "{}: delay must be shorter than the period of {}, got {}", kOverlapped,
           plural(frequency.every, "iteration"), delay);
   if (const auto* pull = std::get_if<Pull>(&landing))
-    require(pull->strength >= 0 && pull->strength <= 1, "{}: strength must be in [0, 1], got {}", kRule,
+    require(pull->strength >= 0 && pull->strength <= 1, "{}: strength must be in [0, 1], got {}", kOverlapped,
             pull->strength);
-  OuterStep::of(*this).validate(kRule);
+  OuterStep::of(*this).validate(kOverlapped);
 }
 
 std::unique_ptr<Strategy> OverlappedAveraging::make() const {

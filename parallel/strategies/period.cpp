@@ -29,7 +29,7 @@ struct Memory {
   double passed = 0;       // iterations of rounds without a merge since the last merge
   double passedScore = 0;  // mean over these iterations
 };
-constexpr std::int64_t kNumbers = sizeof(Memory) / sizeof(double);
+constexpr std::int64_t kMemoryNumbers = sizeof(Memory) / sizeof(double);
 
 std::string everyText(std::int64_t iterations) {
   return iterations == 1 ? "every iteration" : fmt::format("every {} iterations", iterations);
@@ -163,7 +163,7 @@ std::int64_t Period::at(const TrainingProgress& now) const {
 void PeriodState::declare(std::vector<StrategyBlock>& blocks) const {
   if (!std::holds_alternative<AdaComm>(period_.adapted)) return;
   blocks.push_back(
-      {.name = std::string(kMemory), .place = StrategyBlock::Place::Replica, .numbers = kNumbers});
+      {.name = std::string(kMemory), .place = StrategyBlock::Place::Replica, .numbers = kMemoryNumbers});
 }
 
 void PeriodState::begin(const Exchange& exchange) {

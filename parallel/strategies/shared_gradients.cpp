@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-constexpr std::string_view kResidual = "residual", kMeanResidual = "mean residual", kSender = "sender";
+constexpr std::string_view kUnsent = "residual", kMeanResidual = "mean residual", kSender = "sender";
 
 /// A worker's numbers, a view of its block `kSender`.
 struct Sender {
@@ -89,7 +89,7 @@ class SharedGradientsStrategy final : public Strategy {
   }
   std::vector<StrategyBlock> blocks(int workers) const override {
     if (workers == 1) return {};
-    return {{.name = std::string(kResidual),
+    return {{.name = std::string(kUnsent),
              .place = StrategyBlock::Place::Replica,
              .zeroUnlessPending = true,
              .meanForOthers = true},
@@ -129,7 +129,7 @@ class SharedGradientsStrategy final : public Strategy {
     if (messages_.empty()) return;
     const auto w = static_cast<std::size_t>(ops.participant());
     Sender sender(ops.own(kSender)[w]);
-    Tensor residual = ops.own(kResidual)[w];
+    Tensor residual = ops.own(kUnsent)[w];
     auto& message = messages_[w];
     sender.trained() = 1;
     ThresholdRule rule(options_.thresholdAlgorithm);
@@ -223,7 +223,7 @@ class SharedGradientsStrategy final : public Strategy {
     const auto w = static_cast<std::size_t>(ops.participant());
     const auto weights = Sender(ops.own(kSender)[w]).weights(messages_.size());
     const SharedBlock& parameters = ops.block(BlockKind::Parameters);
-    const auto residual = ops.own(kResidual), mean = ops.own(kMeanResidual);
+    const auto residual = ops.own(kUnsent), mean = ops.own(kMeanResidual);
     ops.mean(residual, weights, mean, all_);
     drifts_[w] = drift(ops);
     ops.combine(parameters.mergedCopies, {{1, parameters.mergedCopies}, {1, mean}}, all_);

@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-constexpr std::string_view kRule = "streaming outer averaging", kTurn = "turn";
+constexpr std::string_view kStreaming = "streaming outer averaging", kTurn = "turn";
 constexpr int kMostFragments = 64;
 
 /// The merged copy holds W.
@@ -27,9 +27,9 @@ class StreamingOuterStrategy final : public Strategy {
         sending_(options.codec) {}
 
   std::string describe() const override {
-    return fmt::format("{}, each of {} fragments {}, delay {} ({}, mixing {}){}", kRule, options_.fragments,
-                       options_.frequency.describe(), options_.delay, outer_.describe(), options_.mixing,
-                       muster::describe(options_.codec));
+    return fmt::format("{}, each of {} fragments {}, delay {} ({}, mixing {}){}", kStreaming,
+                       options_.fragments, options_.frequency.describe(), options_.delay, outer_.describe(),
+                       options_.mixing, muster::describe(options_.codec));
   }
   std::vector<StrategyBlock> blocks(int) const override {
     std::vector<StrategyBlock> blocks;
@@ -58,7 +58,7 @@ class StreamingOuterStrategy final : public Strategy {
     }
     const auto tensors = parameters.segments ? parameters.segments->segments.size() : 1;
     require(tensors >= static_cast<std::size_t>(options_.fragments),
-            "{}: the model has {}, which {} cannot be made of", kRule, plural(tensors, "tensor"),
+            "{}: the model has {}, which {} cannot be made of", kStreaming, plural(tensors, "tensor"),
             plural(options_.fragments, "fragment"));
     fragments_ = fragmentsOf(*parameters.segments, options_.fragments);
     sending_.begin(exchange, fragments_);
@@ -126,17 +126,17 @@ StreamingOuter StreamingOuter::diloco() {
 }
 
 void StreamingOuter::validate() const {
-  detail::validateParts(*this, kRule);
+  detail::validateParts(*this, kStreaming);
   require(fragments >= 1 && fragments <= kMostFragments, "{}: fragments must be between 1 and {}, got {}",
-          kRule, kMostFragments, fragments);
-  require(frequency.every % fragments == 0, "{}: every must be a multiple of the {} fragments, got {}", kRule,
-          fragments, frequency.every);
-  require(delay >= 0, "{}: delay cannot be negative, got {}", kRule, delay);
+          kStreaming, kMostFragments, fragments);
+  require(frequency.every % fragments == 0, "{}: every must be a multiple of the {} fragments, got {}",
+          kStreaming, fragments, frequency.every);
+  require(delay >= 0, "{}: delay cannot be negative, got {}", kStreaming, delay);
   require(delay < frequency.every / fragments,
-          "{}: delay must be shorter than a fragment's turn of {}, got {}", kRule,
+          "{}: delay must be shorter than a fragment's turn of {}, got {}", kStreaming,
           plural(frequency.every / fragments, "iteration"), delay);
-  require(mixing >= 0 && mixing <= 1, "{}: mixing must be in [0, 1], got {}", kRule, mixing);
-  OuterStep::of(*this).validate(kRule);
+  require(mixing >= 0 && mixing <= 1, "{}: mixing must be in [0, 1], got {}", kStreaming, mixing);
+  OuterStep::of(*this).validate(kStreaming);
 }
 
 std::unique_ptr<Strategy> StreamingOuter::make() const {

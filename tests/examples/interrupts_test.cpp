@@ -181,7 +181,7 @@ TEST_CASE("a signal during the test after the training ends the program, which h
 std::string lastLineAfter(const std::function<void(TrainingInterrupt&)>& body) {
   const test::TemporaryDirectory directory;
   std::string unused;
-  const int status = test::detail::runChild(
+  const int status = test::support::runChild(
       [&](int) {
         std::signal(SIGINT, SIG_DFL);  // a shell may have set it to be ignored
         ::dup2(::open((directory / "errors").c_str(), O_CREAT | O_WRONLY, 0600), STDERR_FILENO);

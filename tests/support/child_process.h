@@ -13,7 +13,7 @@
 
 namespace muster::test {
 
-namespace detail {
+namespace support {
 /// Runs `body` in a child process with the writing end of a pipe. @return the child's status.
 /// @param text  what the child wrote into the pipe.
 inline int runChild(const std::function<void(int)>& body, std::string& text) {
@@ -34,12 +34,12 @@ inline int runChild(const std::function<void(int)>& body, std::string& text) {
   ::waitpid(child, &status, 0);
   return status;
 }
-}  // namespace detail
+}  // namespace support
 
 /// Runs `body` in a child process, whose limits and user it may change. @return its result.
 inline std::string inChild(const std::function<std::string()>& body) {
   std::string text;
-  const int status = detail::runChild(
+  const int status = support::runChild(
       [&](int pipe) {
         std::string result;
         try {
@@ -57,7 +57,7 @@ inline std::string inChild(const std::function<std::string()>& body) {
 /// Runs `body`, which must abort, in a child process. @return what it wrote to standard error.
 inline std::string dyingWords(const std::function<void()>& body) {
   std::string text;
-  const int status = detail::runChild(
+  const int status = support::runChild(
       [&](int pipe) {
         std::signal(SIGABRT, SIG_DFL);
         ::dup2(pipe, STDERR_FILENO);

@@ -21,15 +21,15 @@ inline std::vector<std::string> linesOf(const std::string& text) {
   return lines;
 }
 
-namespace detail {
+namespace support {
 /// What is wrong if `text` should, or should not, contain `part`; "" if nothing is.
 inline std::string containing(std::string_view text, std::string_view part, bool wanted) {
   if (contains(text, part) == wanted) return "";
   return fmt::format("\"{}\" is {} \"{}\"", part, wanted ? "not in" : "in", text);
 }
-}  // namespace detail
+}  // namespace support
 
 }  // namespace muster::test
 
-#define CHECK_CONTAINS(text, part) CHECK(::muster::test::detail::containing(text, part, true) == "")
-#define CHECK_LACKS(text, part) CHECK(::muster::test::detail::containing(text, part, false) == "")
+#define CHECK_CONTAINS(text, part) CHECK(::muster::test::support::containing(text, part, true) == "")
+#define CHECK_LACKS(text, part) CHECK(::muster::test::support::containing(text, part, false) == "")

@@ -17,10 +17,6 @@ constexpr std::string_view kToRows = "CnnToFeedForwardPreProcessor",
                            kToSteps = "RnnToFeedForwardPreProcessor",
                            kToSequence = "FeedForwardToRnnPreProcessor";
 
-std::string preprocessorOf(const Vertex& vertex) {
-  return vertex.preprocessor ? vertex.preprocessor->type() : std::string();
-}
-
 /// The channels, height and width that a preprocessor states.
 Shape imageIn(const Options& preprocessor) {
   return {preprocessor.count({"numChannels"}, 0), preprocessor.count({"inputHeight"}, 0),
@@ -72,7 +68,7 @@ Reader Converter::readerOf(const std::string& value, std::set<std::string>& seen
   Reader found;
   for (const Vertex& vertex : description_.vertices) {
     if (std::ranges::find(vertex.inputs, value) == vertex.inputs.end()) continue;
-    const std::string before = preprocessorOf(vertex);
+    const std::string before = vertex.preprocessorType();
     if (before == kToImages) {
       const Shape image = imageIn(*vertex.preprocessor);
       return {.kind = Kind::Rows, .shape = {image.elements()}};
@@ -141,7 +137,7 @@ void Converter::append(Layer layer, std::vector<std::string> inputs) {
 }
 
 Kind Converter::addPreprocessor(const Vertex& vertex, Kind kind) {
-  const std::string type = preprocessorOf(vertex);
+  const std::string type = vertex.preprocessorType();
   if (type.empty()) return kind;
   const Options& options = *vertex.preprocessor;
   requireChannelsFirst(options);
@@ -180,9 +176,9 @@ void Converter::addLayer(const Vertex& vertex, const Reading& reading) {
   Converted made = rule->convert(reading);
   kinds_[vertex.name] = made.kind;
   std::vector<Layer> before;
-  if (preprocessorOf(vertex) == kToImages)
+  if (vertex.preprocessorType() == kToImages)
     before.emplace_back(Reshape{.shape = imageIn(*vertex.preprocessor), .name = vertex.name + ".image"});
-  if (preprocessorOf(vertex) == kToRows && !made.layers.empty() &&
+  if (vertex.preprocessorType() == kToRows && !made.layers.empty() &&
       !made.layers.front().module().wantsFlatInput())
     before.emplace_back(Flatten{.name = vertex.name + ".flat"});
   if (vertex.type() != "DropoutLayer")
@@ -205,7 +201,7 @@ void Converter::addVertex(const Vertex& vertex) {
   if (vertex.isLayer) {
     const Kind after = addPreprocessor(vertex, kind);
     auto size = sizes_.of(vertex.inputs.front());
-    if (preprocessorOf(vertex) == kToImages) {
+    if (vertex.preprocessorType() == kToImages) {
       const Shape image = imageIn(*vertex.preprocessor);
       size = {image[1], image[2]};
     }

@@ -14,10 +14,6 @@ Size bounded(Size size) {
   return size[0] > 0 && size[1] > 0 && std::max(size[0], size[1]) <= kMostSize ? size : Size{};
 }
 
-std::string preprocessorOf(const Vertex& vertex) {
-  return vertex.preprocessor ? vertex.preprocessor->type() : std::string();
-}
-
 std::array<Resize, 2> resizeOf(const Vertex& vertex) {
   const LayerRule* rule = vertex.isLayer ? ruleFor(vertex.type()) : nullptr;
   return rule != nullptr && rule->resize != nullptr ? rule->resize(vertex.options) : std::array<Resize, 2>();
@@ -52,7 +48,7 @@ void ImageSizes::setBackward(const Description& description) {
   for (std::size_t i = description.vertices.size(); i-- > 0;) {
     const Vertex& vertex = description.vertices[i];
     Size in{};
-    if (preprocessorOf(vertex) == "CnnToFeedForwardPreProcessor") {
+    if (vertex.preprocessorType() == "CnnToFeedForwardPreProcessor") {
       in = sizeIn(*vertex.preprocessor);
     } else if (!vertex.preprocessor && keepsImages(vertex) && sizes_.contains(vertex.name)) {
       const auto resize = resizeOf(vertex);
@@ -70,7 +66,7 @@ void ImageSizes::setForward(const Description& description) {
   for (const Vertex& vertex : description.vertices) {
     if (vertex.inputs.empty()) continue;
     Size in = of(vertex.inputs.front());
-    if (preprocessorOf(vertex) == "FeedForwardToCnnPreProcessor") in = sizeIn(*vertex.preprocessor);
+    if (vertex.preprocessorType() == "FeedForwardToCnnPreProcessor") in = sizeIn(*vertex.preprocessor);
     if (in[0] == 0 || !keepsImages(vertex)) continue;
     const auto resize = resizeOf(vertex);
     sizes_[vertex.name] = bounded({resize[0].forward(in[0]), resize[1].forward(in[1])});

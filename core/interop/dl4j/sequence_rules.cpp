@@ -59,7 +59,7 @@ std::int64_t paddingAlong(const Options& o, std::int64_t window, std::int64_t st
   return (window - 1) / 2;
 }
 
-Converted convolution(const Reading& r) {
+Converted convolutionOverSteps(const Reading& r) {
   const Options& o = r.options;
   requireChannelsFirst(o);
   const std::int64_t kernel = first(o, "kernelSize", 1), stride = first(o, "stride", 1),
@@ -80,7 +80,7 @@ Converted convolution(const Reading& r) {
   return all;
 }
 
-Converted pooling(const Reading& r) {
+Converted poolingOverSteps(const Reading& r) {
   const Options& o = r.options;
   const std::int64_t kernel = first(o, "kernelSize", 2), stride = first(o, "stride", 2);
   const std::int64_t padding = paddingAlong(o, kernel, stride);
@@ -136,10 +136,10 @@ std::vector<LayerRule> sequenceRules() {
   add("LSTM", &lstm);
   add("LastTimeStep", &lastTimeStep);
   add("TimeDistributed", &timeDistributed);
-  add("Convolution1DLayer", &convolution);
-  add("Convolution1D", &convolution);
-  add("Subsampling1DLayer", &pooling);
-  add("Pooling1D", &pooling);
+  add("Convolution1DLayer", &convolutionOverSteps);
+  add("Convolution1D", &convolutionOverSteps);
+  add("Subsampling1DLayer", &poolingOverSteps);
+  add("Pooling1D", &poolingOverSteps);
   add("EmbeddingLayer", &embeddingOfExamples, Kind::Rows);
   add("EmbeddingSequenceLayer", &embeddingOfSteps);
   return rules;

@@ -43,7 +43,7 @@ WrittenLayers transposedConvolution(const ConvTranspose2d& o, const Writing& to)
 }
 
 template <typename Pool>
-WrittenLayers pooling(const Pool& o, std::string_view kind, const Writing& to) {
+WrittenLayers imagePooling(const Pool& o, std::string_view kind, const Writing& to) {
   json::object there = to.layer("SubsamplingLayer");
   std::array<std::int64_t, 2> stride = o.stride;
   for (std::size_t i = 0; i < stride.size(); ++i)
@@ -66,11 +66,11 @@ WrittenLayers pooling(const Pool& o, std::string_view kind, const Writing& to) {
 }
 
 WrittenLayers maximum(const MaxPool2d& o, const Writing& to) {
-  return pooling(o, "MAX", to);
+  return imagePooling(o, "MAX", to);
 }
 
 WrittenLayers average(const AveragePool2d& o, const Writing& to) {
-  return pooling(o, "AVG", to);
+  return imagePooling(o, "AVG", to);
 }
 
 WrittenLayers globalPooling(const GlobalPool2d& o, const Writing& to) {

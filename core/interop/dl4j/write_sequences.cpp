@@ -49,7 +49,7 @@ WrittenLayers convolution(const Conv1d& o, const Writing& to) {
 }
 
 template <typename Pool>
-WrittenLayers pooling(const Pool& o, std::string_view kind, const Writing& to) {
+WrittenLayers sequencePooling(const Pool& o, std::string_view kind, const Writing& to) {
   json::object there = to.layer("Subsampling1DLayer");
   there["avgPoolIncludePadInDivisor"] = kind == "AVG";
   there["convolutionMode"] = "Truncate";
@@ -62,11 +62,11 @@ WrittenLayers pooling(const Pool& o, std::string_view kind, const Writing& to) {
 }
 
 WrittenLayers maximum(const MaxPool1d& o, const Writing& to) {
-  return pooling(o, "MAX", to);
+  return sequencePooling(o, "MAX", to);
 }
 
 WrittenLayers average(const AveragePool1d& o, const Writing& to) {
-  return pooling(o, "AVG", to);
+  return sequencePooling(o, "AVG", to);
 }
 
 WrittenLayers meanOverTime(const MeanOverTime&, const Writing& to) {

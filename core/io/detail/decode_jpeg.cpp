@@ -15,7 +15,7 @@ namespace muster::detail {
 namespace {
 
 /// Pixels that one byte can hold: each block of 8 x 8 has a bit, at least.
-constexpr std::uint64_t kMostPacked = 8 * 64;
+constexpr std::uint64_t kMostPixelsPerByte = 8 * 64;
 
 /// A file of some kilobytes can have thousands of scans, each over all pixels; a camera's has ten or so.
 constexpr int kMostScans = 500;
@@ -133,7 +133,7 @@ DecodedPicture decodeJpeg(FileBytes file, const std::filesystem::path& path) {
   };
   if (!jpeg.begin()) fail();
   requirePixels(jpeg.width(), jpeg.height(), path);
-  requireBytes(jpeg.width() * jpeg.height() / kMostPacked, file, jpeg.width(), jpeg.height(), path);
+  requireBytes(jpeg.width() * jpeg.height() / kMostPixelsPerByte, file, jpeg.width(), jpeg.height(), path);
   if (!jpeg.start()) fail();
   DecodedPicture picture{.width = static_cast<std::int64_t>(jpeg.width()),
                          .height = static_cast<std::int64_t>(jpeg.height()),

@@ -11,7 +11,7 @@
 namespace muster::detail {
 namespace {
 
-constexpr std::uint64_t kMostPacked = 1032;  // bytes that one byte of a deflate stream can hold
+constexpr std::uint64_t kMostInflated = 1032;  // bytes that one byte of a deflate stream can hold
 
 /// Reads a file in memory. libpng jumps out of its functions when it fails, so the functions that call it own
 /// nothing, and say by their result whether it failed.
@@ -95,7 +95,7 @@ DecodedPicture decodePng(FileBytes file, const std::filesystem::path& path) {
   };
   if (!png.begin()) fail();
   requirePixels(png.width(), png.height(), path);
-  requireBytes(png.fewestBytes() / kMostPacked, file, png.width(), png.height(), path);
+  requireBytes(png.fewestBytes() / kMostInflated, file, png.width(), png.height(), path);
   DecodedPicture picture{.width = static_cast<std::int64_t>(png.width()),
                          .height = static_cast<std::int64_t>(png.height()),
                          .channels = png.channels()};

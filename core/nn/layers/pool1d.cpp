@@ -13,7 +13,7 @@ namespace {
 
 /// @param input  of a batch.
 template <typename Pool>
-Pool2dShape planShape(PoolKind kind, const Pool& layer, const Shape& input) {
+Pool2dShape sequenceShape(PoolKind kind, const Pool& layer, const Shape& input) {
   requireSequenceInput(Pool::kType, input.dropFirst());
   detail::requireExtents(Pool::kType, {input[1], layer.kernel, layer.stride, layer.padding});
   require(layer.kernel <= input[1] + 2 * layer.padding, "{}: a kernel of {} does not fit {} with padding {}",
@@ -29,7 +29,7 @@ Pool2dShape planShape(PoolKind kind, const Pool& layer, const Shape& input) {
 }
 
 /// Pooling of images, run on sequences.
-std::unique_ptr<ModuleProgram> compilePool(const Pool2dShape& shape, Context& context) {
+std::unique_ptr<ModuleProgram> compileOnSequences(const Pool2dShape& shape, Context& context) {
   const std::shared_ptr<Pool2dPlan> plan = planPool2d(shape, Layout::ChannelsLast, context);
   return functionProgram(
       Layout::RowMajor,
@@ -43,12 +43,12 @@ std::unique_ptr<ModuleProgram> compilePool(const Pool2dShape& shape, Context& co
       });
 }
 
-Shape outputOf(const Pool2dShape& shape) {
+Shape sequenceOf(const Pool2dShape& shape) {
   return {shape.output()[3], shape.channels};
 }
 
 template <typename Pool>
-void visit(Pool& layer, Fields& f) {
+void visitSequencePool(Pool& layer, Fields& f) {
   f.field("name", layer.name, detail::kNameField);
   f.field("kernel", layer.kernel, "steps of a window");
   f.field("stride", layer.stride, "step from one window to the next; 0: the kernel's size");
@@ -56,7 +56,7 @@ void visit(Pool& layer, Fields& f) {
 }
 
 template <typename Pool>
-void check(const Pool& layer) {
+void checkSequencePool(const Pool& layer) {
   require(layer.kernel >= 1, "{}: kernel must be at least 1, got {}", Pool::kType, layer.kernel);
   require(layer.stride >= 0, "{}: stride cannot be negative, got {}", Pool::kType, layer.stride);
   require(layer.padding >= 0 && layer.padding <= layer.kernel / 2,
@@ -67,29 +67,29 @@ void check(const Pool& layer) {
 }  // namespace
 
 Shape MaxPool1d::outputShape(const Shape& input) const {
-  return outputOf(planShape(PoolKind::Max, *this, input.prepend(1)));
+  return sequenceOf(sequenceShape(PoolKind::Max, *this, input.prepend(1)));
 }
 std::unique_ptr<ModuleProgram> MaxPool1d::compile(const ModuleBinding& binding, Context& context) const {
-  return compilePool(planShape(PoolKind::Max, *this, binding.input()), context);
+  return compileOnSequences(sequenceShape(PoolKind::Max, *this, binding.input()), context);
 }
 void MaxPool1d::fields(Fields& f) {
-  visit(*this, f);
+  visitSequencePool(*this, f);
 }
 void MaxPool1d::validate() const {
-  check(*this);
+  checkSequencePool(*this);
 }
 
 Shape AveragePool1d::outputShape(const Shape& input) const {
-  return outputOf(planShape(PoolKind::Average, *this, input.prepend(1)));
+  return sequenceOf(sequenceShape(PoolKind::Average, *this, input.prepend(1)));
 }
 std::unique_ptr<ModuleProgram> AveragePool1d::compile(const ModuleBinding& binding, Context& context) const {
-  return compilePool(planShape(PoolKind::Average, *this, binding.input()), context);
+  return compileOnSequences(sequenceShape(PoolKind::Average, *this, binding.input()), context);
 }
 void AveragePool1d::fields(Fields& f) {
-  visit(*this, f);
+  visitSequencePool(*this, f);
 }
 void AveragePool1d::validate() const {
-  check(*this);
+  checkSequencePool(*this);
 }
 
 }  // namespace muster

@@ -26,7 +26,7 @@ Pool2dShape withInput(Pool2dShape shape, const Shape& input, std::string_view ty
 }
 
 template <typename Pool>
-Pool2dShape planShape(PoolKind kind, const Pool& layer, const Shape& input) {
+Pool2dShape imageShape(PoolKind kind, const Pool& layer, const Shape& input) {
   Pool2dShape shape{.kind = kind, .kernel = layer.kernel, .stride = layer.stride, .padding = layer.padding};
   for (int i = 0; i < 2; ++i)
     if (shape.stride[i] == 0) shape.stride[i] = shape.kernel[i];
@@ -44,13 +44,13 @@ std::unique_ptr<ModuleProgram> compilePool(const Pool2dShape& shape, const Modul
   return std::make_unique<Pool2dProgram>(shape, binding.offered(), context);
 }
 
-Shape outputOf(const Pool2dShape& shape) {
+Shape imageOf(const Pool2dShape& shape) {
   shape.validate();
   return shape.output().dropFirst();
 }
 
 template <typename Pool>
-void visit(Pool& layer, Fields& f) {
+void visitImagePool(Pool& layer, Fields& f) {
   f.field("name", layer.name, detail::kNameField);
   f.field("kernel", layer.kernel, "height and width of a window");
   f.field("stride", layer.stride, "step from one window to the next; 0: the kernel's size");
@@ -58,7 +58,7 @@ void visit(Pool& layer, Fields& f) {
 }
 
 template <typename Pool>
-void check(const Pool& layer) {
+void checkImagePool(const Pool& layer) {
   require((layer.stride[0] == 0) == (layer.stride[1] == 0),
           "{}: a stride of 0 is the kernel's size in both directions, got [{}, {}]", Pool::kType,
           layer.stride[0], layer.stride[1]);
@@ -74,33 +74,33 @@ void check(const Pool& layer) {
 }  // namespace
 
 Shape MaxPool2d::outputShape(const Shape& input) const {
-  return outputOf(planShape(PoolKind::Max, *this, input.prepend(1)));
+  return imageOf(imageShape(PoolKind::Max, *this, input.prepend(1)));
 }
 std::unique_ptr<ModuleProgram> MaxPool2d::compile(const ModuleBinding& binding, Context& context) const {
-  return compilePool(planShape(PoolKind::Max, *this, binding.input()), binding, context);
+  return compilePool(imageShape(PoolKind::Max, *this, binding.input()), binding, context);
 }
 void MaxPool2d::fields(Fields& f) {
-  visit(*this, f);
+  visitImagePool(*this, f);
 }
 void MaxPool2d::validate() const {
-  check(*this);
+  checkImagePool(*this);
 }
 
 Shape AveragePool2d::outputShape(const Shape& input) const {
-  return outputOf(planShape(PoolKind::Average, *this, input.prepend(1)));
+  return imageOf(imageShape(PoolKind::Average, *this, input.prepend(1)));
 }
 std::unique_ptr<ModuleProgram> AveragePool2d::compile(const ModuleBinding& binding, Context& context) const {
-  return compilePool(planShape(PoolKind::Average, *this, binding.input()), binding, context);
+  return compilePool(imageShape(PoolKind::Average, *this, binding.input()), binding, context);
 }
 void AveragePool2d::fields(Fields& f) {
-  visit(*this, f);
+  visitImagePool(*this, f);
 }
 void AveragePool2d::validate() const {
-  check(*this);
+  checkImagePool(*this);
 }
 
 Shape GlobalPool2d::outputShape(const Shape& input) const {
-  return outputOf(globalShape(kind, input.prepend(1)));
+  return imageOf(globalShape(kind, input.prepend(1)));
 }
 std::unique_ptr<ModuleProgram> GlobalPool2d::compile(const ModuleBinding& binding, Context& context) const {
   return compilePool(globalShape(kind, binding.input()), binding, context);

@@ -74,7 +74,7 @@ std::unique_ptr<ModuleProgram> compileCell(const T& layer, RecurrentCell cell, c
 }
 
 template <typename T>
-void check(const T& layer) {
+void checkRecurrent(const T& layer) {
   require(layer.units >= 1, "{}: units must be at least 1, got {}", T::kType, layer.units);
   detail::requireExtents(T::kType, {layer.units});
   layer.init.validate();
@@ -108,7 +108,7 @@ void LSTM::fields(Fields& f) {
 }
 
 void LSTM::validate() const {
-  check(*this);
+  checkRecurrent(*this);
   require(std::isfinite(forgetBias), "lstm: forgetBias must be finite, got {}", forgetBias);
 }
 
@@ -136,7 +136,7 @@ void GRU::fields(Fields& f) {
 }
 
 void GRU::validate() const {
-  check(*this);
+  checkRecurrent(*this);
 }
 
 }  // namespace muster

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x6d7573746d6f6432;
+constexpr std::uint64_t kModelMagic = 0x6d7573746d6f6432;
 constexpr int kChannel = 1;                     // of NodeLink::gather, which is not used meanwhile
 constexpr std::size_t kPiece = 64 * 1024;       // heartbeats get through between pieces
 constexpr std::size_t kPiecesUnderWay = 16;     // in transfer at a time, for each node
@@ -127,7 +127,7 @@ void inPieces(NodeLink& link, NodeCall& call, std::size_t bytes, Add add) {
 std::vector<std::byte> packModel(Model& model) {
   model.context().synchronize();
   Packer packed;
-  packed.add(kMagic);
+  packed.add(kModelMagic);
   packed.add(model.iteration());
   packed.add(model.epoch());
   packed.add(model.updates());
@@ -142,7 +142,7 @@ std::vector<std::byte> packModel(Model& model) {
 
 void unpackModel(std::span<const std::byte> bytes, Model& model) {
   Unpacker packed(bytes);
-  Unpacker::check(packed.number<std::uint64_t>() == kMagic);
+  Unpacker::check(packed.number<std::uint64_t>() == kModelMagic);
   const auto iteration = packed.number<std::int64_t>(), epoch = packed.number<std::int64_t>();
   const auto updates = packed.number<std::int64_t>();
   const auto score = packed.number<double>();

@@ -46,7 +46,7 @@ struct Ended {
 };
 Ended ended(const std::function<void(int)>& body) {
   Ended child;
-  const int status = test::detail::runChild(body, child.text);
+  const int status = test::support::runChild(body, child.text);
   CHECK(WIFEXITED(status));
   child.status = WEXITSTATUS(status);
   return child;

@@ -23,6 +23,7 @@ struct Vertex {
   std::vector<std::string> inputs = {};  ///< network inputs or other vertices
 
   std::string type() const { return options.type(); }
+  std::string preprocessorType() const { return preprocessor ? preprocessor->type() : ""; }
 };
 
 /// A network as a file's configuration describes it, a chain as a graph of one path.

@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-std::string_view asset(std::string_view path) {
+std::string_view textOf(std::string_view path) {
   for (const auto& asset : pageAssets())
     if (asset.path == path) return asset.text;
   throw InvalidArgument("page: there is no asset of this name");
@@ -32,14 +32,14 @@ std::string stillPage(std::span<const std::string> news) {
     separator = ",\n";
   }
   end += "]</script>\n<script>";
-  end.append(asset("/dygraph.js")).append("</script>\n<script>").append(asset("/page.js"));
+  end.append(textOf("/dygraph.js")).append("</script>\n<script>").append(textOf("/page.js"));
   end += "</script>\n</body>";
-  std::string html(asset("/"));
+  std::string html(textOf("/"));
   replace(html, "<link rel=\"stylesheet\" href=\"/page.css\">\n",
           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src "
           "'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action "
           "'none'\">\n<style>" +
-              std::string(asset("/page.css")) + "</style>\n");
+              std::string(textOf("/page.css")) + "</style>\n");
   replace(html, "<script src=\"/dygraph.js\" defer></script>\n", "");
   replace(html, "<script src=\"/page.js\" defer></script>\n", "");
   replace(html, "</body>", end);
@@ -48,7 +48,7 @@ std::string stillPage(std::span<const std::string> news) {
 
 std::string_view pageTitle() {
   constexpr std::string_view kBegin = "<title>", kEnd = "</title>";
-  const auto html = asset("/");
+  const auto html = textOf("/");
   const auto begin = html.find(kBegin), end = html.find(kEnd);
   require(begin < end && end != html.npos, "page: its HTML has no title");
   return html.substr(begin, end + kEnd.size() - begin);

@@ -1,8 +1,10 @@
-# Precompiles the headers of the standard library, fmt and doctest that most files include; otherwise reading them takes
-# more than a third of a build's time. Our own headers are not precompiled, so that a change of one compiles only the
-# files that include it. This is for builds of muster itself by GCC. Builds in which a warning is an error precompile
-# nothing, and so check that each file includes what it uses. CMAKE_DISABLE_PRECOMPILE_HEADERS=ON, of CMake, also turns
-# it off; with ccache set that, or CCACHE_SLOPPINESS=pch_defines,time_macros.
+# Quick builds of muster itself by GCC, in two ways. Headers of the standard library, fmt and doctest that most files
+# include are precompiled; our own are not, so that a change of one compiles only the files that include it. And the
+# files of a folder are compiled ten at a time, so that our headers are read and templates instantiated once: names in
+# anonymous namespaces must differ within a folder. Both halve a build from nothing. Builds in which a warning is an
+# error do neither, and so check that each file includes what it uses. CMAKE_DISABLE_PRECOMPILE_HEADERS=ON and
+# CMAKE_UNITY_BUILD=OFF, of CMake, also turn them off; with ccache set the former, or
+# CCACHE_SLOPPINESS=pch_defines,time_macros.
 if(NOT PROJECT_IS_TOP_LEVEL OR MUSTER_WERROR OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   return()
 endif()
@@ -46,6 +48,29 @@ function(muster_skip_precompiled target)
   endforeach()
 endfunction()
 
+# Lets the files of each folder be compiled a few at a time, so that their headers are read and their templates
+# instantiated once. Files with compiler options of their own stay alone, and those of the backends, whose speed depends
+# on what the compiler inlines; each fuzzer is a program with the same names.
+set(muster_files_at_once 10)
+function(muster_compile_together target)
+  get_target_property(sources ${target} SOURCES)
+  get_target_property(base ${target} SOURCE_DIR)
+  foreach(source IN LISTS sources)
+    cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY "${base}" NORMALIZE)
+    cmake_path(GET source PARENT_PATH folder)
+    if(folder MATCHES "^${PROJECT_SOURCE_DIR}/(core/backend|tests/fuzz)")
+      continue()
+    endif()
+    string(MD5 folder "${folder}")
+    math(EXPR files_of_${folder} "${files_of_${folder}} + 1")
+    math(EXPR part "(${files_of_${folder}} - 1) / ${muster_files_at_once}")
+    set_source_files_properties("${source}" TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP "${folder}_${part}")
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  # GCC warns of members of a local type, except in the file that is compiled.
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+endfunction()
+
 # Lets all targets of a folder, and of those in it, use precompiled headers.
 function(muster_use_precompiled folder)
   get_directory_property(targets DIRECTORY "${folder}" BUILDSYSTEM_TARGETS)
@@ -68,6 +93,9 @@ function(muster_use_precompiled folder)
       target_precompile_headers(${target} REUSE_FROM muster_precompiled_program)
     else()
       target_precompile_headers(${target} REUSE_FROM muster_precompiled_library)
+    endif()
+    if(CMAKE_UNITY_BUILD OR NOT DEFINED CMAKE_UNITY_BUILD)
+      muster_compile_together(${target})
     endif()
     # GCC 12 warns falsely of the code of std::string if that is precompiled.
     target_compile_options(${target} PRIVATE
