@@ -13,6 +13,20 @@ inline bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != text.npos;
 }
 
+/// The values in one text, "3 0.5 true", for a check of several at once. Numbers have all their digits.
+template <typename... T>
+std::string textOf(const T&... values) {
+  std::string text = (fmt::format("{} ", values) + ...);
+  text.pop_back();
+  return text;
+}
+
+/// As `textOf`, for numbers that are rounded to so many significant digits.
+template <typename... T>
+std::string digitsOf(int digits, const T&... values) {
+  return textOf(fmt::format("{:.{}g}", static_cast<double>(values), digits)...);
+}
+
 /// The lines of a text, without their ends.
 inline std::vector<std::string> linesOf(const std::string& text) {
   std::vector<std::string> lines;

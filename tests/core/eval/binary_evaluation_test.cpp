@@ -2,11 +2,8 @@
 
 #include "tests/support/test.h"
 
-namespace muster {
+namespace muster::test {
 namespace {
-
-using doctest::Approx;
-using test::thrown;
 
 // See evaluation_golden.py.
 const Tensor kScores = Tensor::of({0.9f, 0.2f, 0.5f, 0.4f, 0.7f, 0.5f, 0.4f, 0.1f, 0.6f, 0.8f, 0.6f, 0.1f,
@@ -20,30 +17,20 @@ BinaryEvaluation whole() {
   return e;
 }
 
-}  // namespace
-
 TEST_CASE("the scores of several labels equal scikit-learn's") {
   const BinaryEvaluation e = whole();
-  CHECK(e.examples() == 6);
-  CHECK(e.positives(2) == 2);
-  CHECK(e.accuracy(0) == Approx(2.0 / 3).epsilon(1e-15));
-  CHECK(e.accuracy(1) == Approx(5.0 / 6).epsilon(1e-15));
-  CHECK(e.accuracy() == Approx(13.0 / 18).epsilon(1e-15));
-  CHECK(e.precision(1) == 0.75);
-  CHECK(e.precision(2) == 0.5);
-  CHECK(e.recall(0) == Approx(2.0 / 3).epsilon(1e-15));
-  CHECK(e.recall(1) == 1);
-  CHECK(e.f1(1) == Approx(0.8571428571428571).epsilon(1e-15));
-  CHECK(e.f1() == Approx(0.6746031746031745).epsilon(1e-15));
-  CHECK(e.auc(0) == Approx(0.8333333333333333).epsilon(1e-15));  // with equal predictions
-  CHECK(e.auc(1) == Approx(0.9444444444444444).epsilon(1e-15));
-  CHECK(e.auc(2) == 0.8125);
-  CHECK(e.auc() == Approx(0.8634259259259259).epsilon(1e-15));
-  CHECK(e.averagePrecision(0) == Approx(0.8666666666666667).epsilon(1e-15));
-  CHECK(e.averagePrecision(1) == Approx(0.9166666666666665).epsilon(1e-15));
-  CHECK(e.averagePrecision(2) == 0.75);
-  CHECK(e.averagePrecision() == Approx(0.8444444444444444).epsilon(1e-15));
-  CHECK(e.exactMatch() == Approx(1.0 / 3).epsilon(1e-15));
+  CHECK(textOf(e.examples(), e.positives(2)) == "6 2");
+  CHECK(digitsOf(15, e.accuracy(0), e.accuracy(1), e.accuracy()) ==
+        digitsOf(15, 2.0 / 3, 5.0 / 6, 13.0 / 18));
+  CHECK(digitsOf(15, e.precision(1), e.precision(2), e.recall(0), e.recall(1)) ==
+        digitsOf(15, 0.75, 0.5, 2.0 / 3, 1));
+  CHECK(digitsOf(15, e.f1(1), e.f1(), e.exactMatch()) ==
+        digitsOf(15, 0.8571428571428571, 0.6746031746031745, 1.0 / 3));
+  CHECK(digitsOf(15, e.auc(0), e.auc(1), e.auc(2), e.auc()) ==  // label 0 has equal predictions
+        digitsOf(15, 0.8333333333333333, 0.9444444444444444, 0.8125, 0.8634259259259259));
+  CHECK(digitsOf(15, e.averagePrecision(0), e.averagePrecision(1), e.averagePrecision(2),
+                 e.averagePrecision()) ==
+        digitsOf(15, 0.8666666666666667, 0.9166666666666665, 0.75, 0.8444444444444444));
   CHECK(e.summary().starts_with(
       "6 examples, 3 labels: accuracy 0.7222, AUC 0.8634, all labels right 0.3333\n"));
 }
@@ -66,18 +53,11 @@ TEST_CASE("an evaluation of labels depends neither on the order nor on the batch
   CHECK(masked == some);
 }
 
-TEST_CASE("a label that all examples have, or none, has no area under its curve") {
+TEST_CASE("the mean of areas is over the labels that have one") {
   BinaryEvaluation e(2);
-  CHECK(std::isnan(e.auc()));
-  CHECK(e.accuracy() == 0);
+  CHECK(textOf(e.accuracy(), e.auc()) == "0 nan");
   e.add(Tensor::of({0.9f, 0.9f, 0.8f, 0.1f}, {2, 2}), Tensor::of({0, 1, 0, 0}, {2, 2}));
-  CHECK(std::isnan(e.auc(0)));
-  CHECK(std::isnan(e.averagePrecision(0)));
-  CHECK(e.precision(0) == 0);
-  CHECK(e.recall(0) == 0);
-  CHECK(e.f1(0) == 0);
-  CHECK(e.auc(1) == 1);
-  CHECK(e.auc() == 1);  // of the label that has one
+  CHECK(textOf(e.auc(0), e.averagePrecision(0), e.f1(0), e.auc(1), e.auc()) == "nan nan 0 1 1");
 }
 
 TEST_CASE("one label is also given as classes, and others than 0 and 1 are refused") {
@@ -89,11 +69,10 @@ TEST_CASE("one label is also given as classes, and others than 0 and 1 are refus
   column.add(predictions, Tensor::of({0, 1, 0}, {3, 1}));
   CHECK(one == column);
   CHECK(one.auc() == 0.5);
-
   classes.data<std::int64_t>()[2] = 2;
   CHECK_REFUSED(one.add(predictions, classes),
                 "evaluation: a label of example 2 is 2, and expected is 0 or 1");
-  CHECK_REFUSED(one.add(Tensor::of({test::kNan}, {1, 1}), Tensor::zeros({1, 1})),
+  CHECK_REFUSED(one.add(Tensor::of({kNan}, {1, 1}), Tensor::zeros({1, 1})),
                 "evaluation: a prediction for example 0 is NaN");
   CHECK(one == column);
   CHECK_THROWS_AS(one.merge(BinaryEvaluation(2)), InvalidArgument);
@@ -106,4 +85,5 @@ TEST_CASE("one label is also given as classes, and others than 0 and 1 are refus
   }
 }
 
-}  // namespace muster
+}  // namespace
+}  // namespace muster::test

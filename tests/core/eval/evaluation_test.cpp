@@ -5,14 +5,22 @@
 #include "tests/support/batch_of.h"
 #include "tests/support/test.h"
 
-namespace muster {
+namespace muster::test {
 namespace {
 
+using Counts = std::vector<std::int64_t>;
 using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;  // (true class, predicted class)
+
+Evaluation evaluated(std::int64_t classes, const Tensor& predictions, const Tensor& labels,
+                     const Tensor& mask = {}) {
+  Evaluation evaluation(classes);
+  evaluation.add(predictions, labels, mask);
+  return evaluation;
+}
 
 /// Predictions and labels that give each pair once.
 std::pair<Tensor, Tensor> examplesOf(const Pairs& pairs, std::int64_t classes) {
-  const auto n = static_cast<std::int64_t>(pairs.size());
+  const auto n = std::ssize(pairs);
   Tensor predictions = Tensor::zeros({n, classes}), labels = Tensor::empty({n}, DType::Int64);
   for (std::int64_t i = 0; i < n; ++i) {
     labels.data<std::int64_t>()[i] = pairs[static_cast<std::size_t>(i)].first;
@@ -21,169 +29,103 @@ std::pair<Tensor, Tensor> examplesOf(const Pairs& pairs, std::int64_t classes) {
   return {predictions, labels};
 }
 
+Evaluation evaluated(const Pairs& pairs, std::int64_t classes) {
+  const auto [predictions, labels] = examplesOf(pairs, classes);
+  return evaluated(classes, predictions, labels);
+}
+
 /// The matrix 2 1 0 / 0 1 1 / 1 1 3.
 const Pairs kPairs{{0, 0}, {0, 0}, {0, 1}, {1, 1}, {1, 2}, {2, 0}, {2, 1}, {2, 2}, {2, 2}, {2, 2}};
 
 Evaluation example() {
-  const auto [predictions, labels] = examplesOf(kPairs, 3);
-  Evaluation evaluation(3);
-  evaluation.add(predictions, labels);
-  return evaluation;
+  return evaluated(kPairs, 3);
 }
-
-}  // namespace
 
 TEST_CASE("each step of a sequence counts as an example unless a mask excludes it") {
   const auto [predictions, labels] = examplesOf(kPairs, 3);
-  Evaluation whole(3);
-  whole.add(predictions.reshape({2, 5, 3}), labels.reshape({2, 5}));
-  CHECK(whole == example());
-
-  Evaluation masked(3), rows(3);
+  const Tensor steps = predictions.reshape({2, 5, 3});
+  CHECK(evaluated(3, steps, labels.reshape({2, 5})) == example());
   const Tensor mask = Tensor::of({1, 1, 0, 1, 0, 1, 1, 1, 0, 0}, {10});
-  masked.add(predictions.reshape({2, 5, 3}), labels.reshape({2, 5}), mask.reshape({2, 5}));
-  rows.add(predictions, labels, mask);
-  CHECK(masked == rows);
+  const Evaluation masked = evaluated(3, steps, labels.reshape({2, 5}), mask.reshape({2, 5}));
+  CHECK(masked == evaluated(3, predictions, labels, mask));
   CHECK(masked.examples() == 6);
-
   labels.data<std::int64_t>()[8] = 7;
-  CHECK_REFUSED(masked.add(predictions.reshape({2, 5, 3}), labels.reshape({2, 5})),
+  CHECK_REFUSED(evaluated(3, steps, labels.reshape({2, 5})),
                 "evaluation: example 1, step 3 has label 7, but there are 3 classes");
   CHECK_REFUSED(
-      masked.add(predictions.reshape({2, 5, 3}), labels),
+      evaluated(3, steps, labels),
       "evaluation: expected int64 labels [2, 5] or one-hot float32 labels [2, 5, 3], got int64 [10] on cpu");
 }
 
 TEST_CASE("scores equal those worked out by hand") {
   const Evaluation e = example();
-  CHECK(e.confusionMatrix() == std::vector<std::int64_t>{2, 1, 0, 0, 1, 1, 1, 1, 3});
-  CHECK(e.examples() == 10);
-  CHECK(e.count(2, 1) == 1);
-  CHECK(e.accuracy() == 0.6);
-  CHECK(e.precision(0) == doctest::Approx(2.0 / 3));
-  CHECK(e.precision(1) == doctest::Approx(1.0 / 3));
-  CHECK(e.precision(2) == doctest::Approx(3.0 / 4));
-  CHECK(e.recall(0) == doctest::Approx(2.0 / 3));
-  CHECK(e.recall(1) == doctest::Approx(1.0 / 2));
-  CHECK(e.recall(2) == doctest::Approx(3.0 / 5));
-  CHECK(e.f1(0) == doctest::Approx(2.0 / 3));
-  CHECK(e.f1(1) == doctest::Approx(2.0 / 5));
-  CHECK(e.f1(2) == doctest::Approx(2.0 / 3));
-  CHECK(e.precision() == doctest::Approx(7.0 / 12));
-  CHECK(e.recall() == doctest::Approx(53.0 / 90));
-  CHECK(e.f1() == doctest::Approx(26.0 / 45));
+  CHECK(e.confusionMatrix() == Counts{2, 1, 0, 0, 1, 1, 1, 1, 3});
+  CHECK(textOf(e.examples(), e.count(2, 1), e.accuracy()) == "10 1 0.6");
+  CHECK(digitsOf(6, e.precision(0), e.precision(1), e.precision(2), e.precision()) ==
+        digitsOf(6, 2.0 / 3, 1.0 / 3, 3.0 / 4, 7.0 / 12));
+  CHECK(digitsOf(6, e.recall(0), e.recall(1), e.recall(2), e.recall()) ==
+        digitsOf(6, 2.0 / 3, 1.0 / 2, 3.0 / 5, 53.0 / 90));
+  CHECK(digitsOf(6, e.f1(0), e.f1(1), e.f1(2), e.f1()) == digitsOf(6, 2.0 / 3, 2.0 / 5, 2.0 / 3, 26.0 / 45));
 }
 
 TEST_CASE("a ratio 0/0 is 0, and macro means are over classes that occur in the data or the predictions") {
-  Evaluation none(2);
-  CHECK(none.accuracy() == 0);
-  CHECK(none.f1() == 0);
-  const auto [predictions, labels] =
-      examplesOf({{0, 0}, {0, 0}}, 2);  // class 1 neither occurs nor is predicted
-  none.add(predictions, labels);
-  CHECK(none.precision(1) == 0);
-  CHECK(none.recall(1) == 0);
-  CHECK(none.f1(1) == 0);
-  CHECK(none.precision() == 1);
-  CHECK(none.recall() == 1);
-  CHECK(none.f1() == 1);
+  CHECK(textOf(Evaluation(2).accuracy(), Evaluation(2).f1()) == "0 0");
+  const Evaluation none = evaluated({{0, 0}, {0, 0}}, 2);  // class 1 neither occurs nor is predicted
+  CHECK(textOf(none.precision(1), none.recall(1), none.f1(1)) == "0 0 0");
+  CHECK(textOf(none.precision(), none.recall(), none.f1()) == "1 1 1");
   // Class 1 is only predicted, class 2 only occurs, class 3 does neither: three classes are left, as in
   // scikit-learn's f1_score([0, 0, 2], [0, 1, 0], average="macro", zero_division=0).
-  Evaluation some(4);
-  const auto [guesses, truths] = examplesOf({{0, 0}, {0, 1}, {2, 0}}, 4);
-  some.add(guesses, truths);
-  CHECK(some.precision() == doctest::Approx(0.5 / 3));
-  CHECK(some.recall() == doctest::Approx(0.5 / 3));
-  CHECK(some.f1() == doctest::Approx(0.5 / 3));
+  const Evaluation some = evaluated({{0, 0}, {0, 1}, {2, 0}}, 4);
+  CHECK(digitsOf(6, some.precision(), some.recall(), some.f1()) == digitsOf(6, 0.5 / 3, 0.5 / 3, 0.5 / 3));
 }
 
 TEST_CASE("top-k accuracy counts ranks, and orders equal predictions by class") {
-  Evaluation e(4);
   //                        own class third      second               tied, first of two   tied, second of two
   const Tensor predictions =
       Tensor::of({.4f, .3f, .2f, .1f, .1f, .2f, .3f, .4f, .1f, .4f, .4f, .1f, .1f, .4f, .4f, .1f}, {4, 4});
-  e.add(predictions, test::integers({2, 2, 1, 2}));
-  CHECK(e.accuracy() == 0.25);
-  CHECK(e.topKAccuracy(2) == 0.75);
-  CHECK(e.topKAccuracy(3) == 1);
-  CHECK(e.topKAccuracy(100) == 1);
+  const Evaluation e = evaluated(4, predictions, integers({2, 2, 1, 2}));
+  CHECK(textOf(e.accuracy(), e.topKAccuracy(2), e.topKAccuracy(3), e.topKAccuracy(100)) == "0.25 0.75 1 1");
   CHECK(e.count(2, 1) == 1);  // the tie went to the lower class
   CHECK_THROWS_AS(static_cast<void>(e.topKAccuracy(0)), InvalidArgument);
 }
 
-TEST_CASE("counts do not depend on the split into batches") {
-  constexpr std::int64_t kExamples = 60, kClasses = 5;
-  const RandomStream random(7, "evaluation");
-  Tensor predictions = Tensor::empty({kExamples, kClasses}),
-         labels = Tensor::empty({kExamples}, DType::Int64);
-  for (std::int64_t i = 0; i < predictions.elements(); ++i)
-    predictions.data<float>()[i] = static_cast<float>(random.below(static_cast<std::uint64_t>(i), 4));
-  for (std::int64_t i = 0; i < kExamples; ++i)
-    labels.data<std::int64_t>()[i] =
-        static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(1000 + i), 5));
-  Evaluation whole(kClasses);
-  whole.add(predictions, labels);
-  for (const std::int64_t size : {1, 7, 59, 60}) {
-    Evaluation first(kClasses), second(kClasses);
-    for (std::int64_t begin = 0; begin < kExamples; begin += size) {
-      const std::int64_t end = std::min(begin + size, kExamples);
-      (begin / size % 2 == 0 ? first : second).add(predictions.rows(begin, end), labels.rows(begin, end));
-    }
-    first.merge(second);
-    CHECK(first == whole);
-  }
-  CHECK(whole.examples() == kExamples);
-}
-
 TEST_CASE("an evaluation accepts one-hot labels, masks, and one prediction for two classes") {
-  Evaluation oneHot(3);
   const Tensor predictions = Tensor::of({1, 0, 0, 0, 1, 0, 0, 0, 1}, {3, 3});
-  oneHot.add(predictions, Tensor::of({1, 0, 0, 0, 0, 1, 0, 0, 1}, {3, 3}));
-  CHECK(oneHot.confusionMatrix() == std::vector<std::int64_t>{1, 0, 0, 0, 0, 0, 0, 1, 1});
-
-  Evaluation masked(3);  // a masked example's label need not be valid
-  masked.add(predictions, test::integers({0, 99, 1}), Tensor::of({1, 0, 0.5f}, {3}));
-  CHECK(masked.confusionMatrix() == std::vector<std::int64_t>{1, 0, 0, 0, 0, 1, 0, 0, 0});
-
-  Evaluation binary(2);
+  CHECK(evaluated(3, predictions, Tensor::of({1, 0, 0, 0, 0, 1, 0, 0, 1}, {3, 3})).confusionMatrix() ==
+        Counts{1, 0, 0, 0, 0, 0, 0, 1, 1});
+  // A masked example's label need not be valid.
+  CHECK(evaluated(3, predictions, integers({0, 99, 1}), Tensor::of({1, 0, 0.5f}, {3})).confusionMatrix() ==
+        Counts{1, 0, 0, 0, 0, 1, 0, 0, 0});
   const Tensor sigmoid = Tensor::of({0.2f, 0.5f, 0.6f, 0.9f}, {4, 1});
-  binary.add(sigmoid, test::integers({0, 1, 1, 0}));
-  CHECK(binary.confusionMatrix() == std::vector<std::int64_t>{1, 1, 1, 1});
+  const Evaluation binary = evaluated(2, sigmoid, integers({0, 1, 1, 0}));
+  CHECK(binary.confusionMatrix() == Counts{1, 1, 1, 1});
   CHECK(binary.topKAccuracy(2) == 1);
-  Evaluation column(2);
-  column.add(sigmoid, Tensor::of({0, 1, 1, 0}, {4, 1}));
-  CHECK(column == binary);
+  CHECK(evaluated(2, sigmoid, Tensor::of({0, 1, 1, 0}, {4, 1})) == binary);
 }
 
 TEST_CASE("an invalid batch is refused, and none of its examples is counted") {
   Evaluation e = example();
-  const Evaluation before = e;
-  const Tensor good = Tensor::of({1, 0, 0, 0, 1, 0}, {2, 3});
+  const Tensor good = Tensor::of({1, 0, 0, 0, 1, 0}, {2, 3}), nan = Tensor::of({1, 0, 0, 0, kNan, 0}, {2, 3});
   const auto problem = [&](const Tensor& predictions, const Tensor& labels, const Tensor& mask = {}) {
-    return test::thrown<InvalidArgument>([&] { e.add(predictions, labels, mask); });
+    return thrown<InvalidArgument>([&] { e.add(predictions, labels, mask); });
   };
-  CHECK(problem(good, test::integers({0, 3})) ==
-        "evaluation: example 1 has label 3, but there are 3 classes");
-  CHECK(problem(good, test::integers({0, -1})) ==
-        "evaluation: example 1 has label -1, but there are 3 classes");
-  CHECK(problem(good, Tensor::of({1, 0, 0, 0, 0, 0}, {2, 3})) ==
-        "evaluation: the label of example 1 is not one-hot");
-  CHECK(problem(good, Tensor::of({1, 0, 0, 1, 1, 0}, {2, 3})) ==
-        "evaluation: the label of example 1 is not one-hot");
-  CHECK(problem(good, Tensor::of({1, 0, 0, 0, .5f, .5f}, {2, 3})) ==
-        "evaluation: the label of example 1 is not one-hot");
-  CHECK(problem(good, test::integers({0, 1, 2})) ==
+  CHECK(problem(good, integers({0, 3})) == "evaluation: example 1 has label 3, but there are 3 classes");
+  CHECK(problem(good, integers({0, -1})) == "evaluation: example 1 has label -1, but there are 3 classes");
+  for (const auto& second : {std::array{0.0f, 0.0f, 0.0f}, {1.0f, 1.0f, 0.0f}, {0.0f, 0.5f, 0.5f}})
+    CHECK(problem(good, Tensor::of({1, 0, 0, second[0], second[1], second[2]}, {2, 3})) ==
+          "evaluation: the label of example 1 is not one-hot");
+  CHECK(problem(good, integers({0, 1, 2})) ==
         "evaluation: expected int64 labels [2] or one-hot float32 labels [2, 3], got int64 [3] on cpu");
-  CHECK(problem(Tensor::zeros({2, 4}), test::integers({0, 1})) ==
+  CHECK(problem(Tensor::zeros({2, 4}), integers({0, 1})) ==
         "evaluation: expected float32 predictions [N, 3] or [N, T, 3], got float32 [2, 4] on cpu");
-  CHECK(problem(Tensor(), test::integers({})) ==
+  CHECK(problem(Tensor(), integers({})) ==
         "evaluation: expected float32 predictions [N, 3] or [N, T, 3], got an undefined tensor");
-  CHECK(problem(good, test::integers({0, 1}), Tensor::zeros({3})) ==
+  CHECK(problem(good, integers({0, 1}), Tensor::zeros({3})) ==
         "evaluation: expected a float32 mask [2], got float32 [3] on cpu");
-  CHECK(problem(Tensor::of({1, 0, 0, 0, test::kNan, 0}, {2, 3}), test::integers({0, 1})) ==
-        "evaluation: a prediction for example 1 is NaN");
-  CHECK_THROWS_AS(e.add(Tensor::of({test::kNan, 0, 0}, {1, 3}), test::integers({0})), NonFinitePrediction);
-  CHECK(e == before);
+  CHECK(thrown<NonFinitePrediction>([&] {
+          e.add(nan, integers({0, 1}));
+        }) == "evaluation: a prediction for example 1 is NaN");
+  CHECK(e == example());
   CHECK_THROWS_AS(e.merge(Evaluation(4)), InvalidArgument);
   CHECK_THROWS_AS(Evaluation(1), InvalidArgument);
   CHECK_THROWS_AS(static_cast<void>(e.precision(3)), InvalidArgument);
@@ -191,46 +133,42 @@ TEST_CASE("an invalid batch is refused, and none of its examples is counted") {
 }
 
 TEST_CASE("the mean loss is computed from the true classes' probabilities") {
-  Evaluation e(2);
-  CHECK(e.loss() == 0);
-  e.add(Tensor::of({0.5f, 0.5f, 0.25f, 0.75f, 0, 1}, {3, 2}), test::integers({0, 0, 1}));
+  CHECK(Evaluation(2).loss() == 0);
+  const Evaluation e = evaluated(2, Tensor::of({.5f, .5f, .25f, .75f, 0, 1}, {3, 2}), integers({0, 0, 1}));
   CHECK(e.loss() == doctest::Approx((std::log(2) + std::log(4)) / 3).epsilon(1e-11));
-  Evaluation sigmoid(2);
-  sigmoid.add(Tensor::of({0.5f, 0.75f, 1}, {3, 1}), test::integers({0, 0, 1}));
-  CHECK(sigmoid.loss() == e.loss());
-  Evaluation surelyWrong(2);
-  surelyWrong.add(Tensor::of({0, 1}, {1, 2}), test::integers({0}));
+  CHECK(evaluated(2, Tensor::of({0.5f, 0.75f, 1}, {3, 1}), integers({0, 0, 1})).loss() == e.loss());
+  Evaluation surelyWrong = evaluated(2, Tensor::of({0, 1}, {1, 2}), integers({0}));
   CHECK(surelyWrong.loss() ==
         doctest::Approx(-std::log(double{std::numeric_limits<float>::min()})).epsilon(1e-11));
   // One prediction that is no probability leaves no loss, whatever is added later.
-  surelyWrong.add(Tensor::of({-1, 1}, {1, 2}), test::integers({0}));
+  surelyWrong.add(Tensor::of({-1, 1}, {1, 2}), integers({0}));
   surelyWrong.merge(e);
   CHECK(std::isnan(surelyWrong.loss()));
   CHECK(surelyWrong.summary().starts_with("5 examples, 2 classes: accuracy 0.4000\n"));
 }
 
-TEST_CASE("the loss has the same bits in any order of the examples and any batches") {
-  constexpr std::int64_t kExamples = 5000;
+TEST_CASE("counts and the loss's bits are the same in any order of the examples and any batches") {
+  constexpr std::int64_t kExamples = 5000, kClasses = 5;
   const RandomStream random(1, "losses");
-  Tensor predictions = Tensor::empty({kExamples, 2}), labels = Tensor::zeros({kExamples}, DType::Int64);
+  Tensor predictions = Tensor::empty({kExamples, kClasses}),
+         labels = Tensor::empty({kExamples}, DType::Int64);
   double sum = 0;
   for (std::int64_t i = 0; i < kExamples; ++i) {
     // From likely to all but impossible: in float64 their sum would depend on the order.
-    const auto p = static_cast<float>(std::pow(random.uniform(static_cast<std::uint64_t>(i)), 9));
-    predictions.data<float>()[2 * i] = p;
-    predictions.data<float>()[2 * i + 1] = 1 - p;
-    sum -= std::log(double{p});
+    float* const p = predictions.data<float>() + kClasses * i;
+    for (std::int64_t c = 0; c < kClasses; ++c)
+      p[c] = static_cast<float>(std::pow(random.uniform(static_cast<std::uint64_t>(kClasses * i + c)), 9));
+    labels.data<std::int64_t>()[i] = i * i % kClasses;
+    sum -= std::log(double{p[i * i % kClasses]});
   }
-  Evaluation whole(2);
-  whole.add(predictions, labels);
+  const Evaluation whole = evaluated(kClasses, predictions, labels);
   CHECK(whole.loss() == doctest::Approx(sum / kExamples).epsilon(1e-11));
+  CHECK(whole.examples() == kExamples);
   for (const std::int64_t step : {1, 7, 1024}) {
-    Evaluation backwards(2);
+    Evaluation backwards(kClasses);
     for (std::int64_t begin = (kExamples - 1) / step * step; begin >= 0; begin -= step) {
       const auto end = std::min(begin + step, kExamples);
-      Evaluation part(2);
-      part.add(predictions.rows(begin, end), labels.rows(begin, end));
-      backwards.merge(part);
+      backwards.merge(evaluated(kClasses, predictions.rows(begin, end), labels.rows(begin, end)));
     }
     CHECK(backwards == whole);
     CHECK(backwards.loss() == whole.loss());
@@ -251,7 +189,7 @@ TEST_CASE("an evaluation is written as numbers, and restored from them") {
     else
       CHECK(Evaluation::fromNumbers(others) != all);
   }
-  for (const auto& wrong : {std::vector<std::int64_t>{}, {1, 0, 0, 0, 0, 0, 0}, {-3, 0, 0, 0, 0, 1}})
+  for (const auto& wrong : {Counts{}, {1, 0, 0, 0, 0, 0, 0}, {-3, 0, 0, 0, 0, 1}})
     CHECK_THROWS_AS(Evaluation::fromNumbers(wrong), InvalidArgument);
 }
 
@@ -270,14 +208,12 @@ confusion matrix (rows: true class, columns: predicted class)
          1 0 1 1
          2 1 1 3
 )");
-  Evaluation wide(12);
-  const auto [predictions, labels] = examplesOf({{11, 11}}, 12);
-  for (int i = 0; i < 100; ++i) wide.add(predictions, labels);
-  const std::string text = wide.summary();
+  const std::string text = evaluated(Pairs(100, {11, 11}), 12).summary();
   CHECK(text.starts_with("100 examples, 12 classes: accuracy 1.0000, top-3 1.0000, loss 0.0000\n"));
   CHECK_CONTAINS(text, "\n             0   1   2   3   4   5   6   7   8   9  10  11\n");
   CHECK_CONTAINS(text, "\n        11   0   0   0   0   0   0   0   0   0   0   0 100\n");
   CHECK_CONTAINS(Evaluation(31).summary(), "not printed for 31 classes");
 }
 
-}  // namespace muster
+}  // namespace
+}  // namespace muster::test

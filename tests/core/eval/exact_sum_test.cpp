@@ -12,8 +12,6 @@ ExactSum sumOf(const std::vector<double>& values) {
   return sum;
 }
 
-}  // namespace
-
 TEST_CASE("a sum of doubles is exact, whatever cancels") {
   CHECK(ExactSum().value() == 0);
   CHECK(sumOf({1e300, 1, -1e300}).value() == 1);
@@ -23,8 +21,7 @@ TEST_CASE("a sum of doubles is exact, whatever cancels") {
   CHECK(sumOf({tiny, 1e308, tiny, -1e308}).value() == 2 * tiny);
   CHECK(sumOf({1, std::ldexp(1.0, -80)}).wide().low == std::ldexp(1.0, -80));
   CHECK(sumOf({-1, std::ldexp(-1.0, -80)}).wide().low == std::ldexp(-1.0, -80));
-  CHECK(sumOf(std::vector<double>(1000, 0.1)).value() ==
-        1000 * 0.1);  // 0.1 is not a tenth, but this is exact
+  CHECK(sumOf(std::vector<double>(1000, 0.1)).value() == 1000 * 0.1);  // exact, though 0.1 is no tenth
 }
 
 TEST_CASE("a sum depends neither on the order nor on the parts") {
@@ -56,4 +53,5 @@ TEST_CASE("wide numbers keep what doubles lose") {
   CHECK((a * a - b * c).high == 1);
 }
 
+}  // namespace
 }  // namespace muster

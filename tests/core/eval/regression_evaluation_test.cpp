@@ -3,11 +3,8 @@
 #include "muster/core/eval/non_finite_prediction.h"
 #include "tests/support/test.h"
 
-namespace muster {
+namespace muster::test {
 namespace {
-
-using doctest::Approx;
-using test::thrown;
 
 // See evaluation_golden.py.
 const Tensor kLabels =
@@ -20,34 +17,27 @@ Tensor predictionsOf() {
   return predictions;
 }
 
-RegressionEvaluation whole() {
+RegressionEvaluation wholeTable() {
   RegressionEvaluation e(2);
   e.add(predictionsOf(), kLabels);
   return e;
 }
 
-}  // namespace
-
 TEST_CASE("a regression's scores equal scikit-learn's") {
-  const RegressionEvaluation e = whole();
-  CHECK(e.examples() == 5);
-  CHECK(e.meanSquaredError(0) == Approx(1.1).epsilon(1e-14));
-  CHECK(e.meanSquaredError(1) == 0.3875);
-  CHECK(e.meanSquaredError() == Approx(0.74375).epsilon(1e-14));
-  CHECK(e.rootMeanSquaredError(1) == Approx(0.6224949798994366).epsilon(1e-14));
-  CHECK(e.rootMeanSquaredError() == Approx(0.8356519140347941).epsilon(1e-14));
-  CHECK(e.meanAbsoluteError(0) == Approx(0.8).epsilon(1e-14));
-  CHECK(e.meanAbsoluteError() == Approx(0.675).epsilon(1e-14));
-  CHECK(e.r2(0) == Approx(0.8208469055374593).epsilon(1e-14));
-  CHECK(e.r2(1) == Approx(0.716117216117216).epsilon(1e-14));  // although the mean is a million
-  CHECK(e.r2() == Approx(0.7684820608273377).epsilon(1e-14));
-  CHECK(e.correlation(0) == Approx(0.923019179620283).epsilon(1e-13));
-  CHECK(e.correlation(1) == Approx(0.9952531725722752).epsilon(1e-13));
+  const RegressionEvaluation e = wholeTable();
+  CHECK(digitsOf(14, e.meanSquaredError(0), e.meanSquaredError(1), e.meanSquaredError()) ==
+        "1.1 0.3875 0.74375");
+  CHECK(digitsOf(14, e.rootMeanSquaredError(1), e.rootMeanSquaredError()) ==
+        "0.62249497989944 0.83565191403479");
+  CHECK(digitsOf(14, e.meanAbsoluteError(0), e.meanAbsoluteError()) == "0.8 0.675");
+  CHECK(digitsOf(14, e.r2(0), e.r2(1), e.r2()) ==  // the mean of column 1 is a million
+        "0.82084690553746 0.71611721611722 0.76848206082734");
+  CHECK(digitsOf(13, e.correlation(0), e.correlation(1)) == "0.9230191796203 0.9952531725723");
   CHECK(e.summary().starts_with("5 examples, 2 columns: R2 0.7685, RMSE 0.835652, MAE 0.675\n"));
 }
 
 TEST_CASE("a regression's evaluation depends neither on the order nor on the batches") {
-  const RegressionEvaluation e = whole();
+  const RegressionEvaluation e = wholeTable();
   const Tensor predictions = predictionsOf();
   RegressionEvaluation backwards(2);
   for (std::int64_t i = 4; i >= 0; --i) {
@@ -58,7 +48,6 @@ TEST_CASE("a regression's evaluation depends neither on the order nor on the bat
   CHECK(backwards == e);
   CHECK(backwards.r2() == e.r2());
   CHECK(RegressionEvaluation::fromNumbers(e.toNumbers()) == e);
-
   RegressionEvaluation masked(2), some(2), steps(2);
   masked.add(predictions, kLabels, Tensor::of({1, 0, 0, 2, 0}, {5}));
   some.add(predictions.rows(0, 1), kLabels.rows(0, 1));
@@ -70,36 +59,26 @@ TEST_CASE("a regression's evaluation depends neither on the order nor on the bat
 
 TEST_CASE("equal labels, and none") {
   RegressionEvaluation e(1);
-  CHECK(e.meanSquaredError() == 0);
-  CHECK(e.r2() == 0);
+  CHECK(textOf(e.meanSquaredError(), e.r2()) == "0 0");
   const Tensor labels = Tensor::of({0.1f, 0.1f, 0.1f}, {3, 1});
   e.add(labels, labels);
-  CHECK(std::isnan(e.r2()));
-  CHECK(e.correlation() == 0);
+  CHECK(textOf(e.r2(), e.correlation()) == "nan 0");
   e.add(Tensor::of({0.2f}, {1, 1}), Tensor::of({0.1f}, {1, 1}));
-  CHECK(std::isnan(e.r2()));
   CHECK_CONTAINS(e.summary(), "4 examples, 1 column: R2 undefined, RMSE 0.05");
   RegressionEvaluation two(2);  // the labels of one column are equal, of the other 1 and 3
   two.add(Tensor::of({5, 1, 5, 2}, {2, 2}), Tensor::of({5, 1, 5, 3}, {2, 2}));
-  CHECK(std::isnan(two.r2(0)));
-  CHECK(two.r2(1) == 0.5);
-  CHECK(two.r2() == 0.5);
+  CHECK(textOf(two.r2(0), two.r2(1), two.r2()) == "nan 0.5 0.5");
 }
 
+// Kinds of wrong rows are in rows_test.
 TEST_CASE("what a regression cannot be evaluated on is refused, and nothing is added") {
-  RegressionEvaluation e = whole();
+  RegressionEvaluation e = wholeTable();
   CHECK(thrown<NonFinitePrediction>([&] {  // the model is at fault, and below the labels
-          e.add(Tensor::of({1, 2, 3, test::kNan}, {2, 2}), Tensor::zeros({2, 2}));
+          e.add(Tensor::of({1, 2, 3, kNan}, {2, 2}), Tensor::zeros({2, 2}));
         }) == "evaluation: a prediction for example 1 is NaN");
-  CHECK_REFUSED(e.add(Tensor::zeros({1, 2}), Tensor::of({1, test::kNan}, {1, 2})),
-                "evaluation: a label of example 0 is NaN");
-  CHECK_REFUSED(e.add(Tensor::zeros({1, 2, 2}), Tensor::of({1, 2, 3, -HUGE_VALF}, {1, 2, 2})),
-                "evaluation: a label of example 0, step 1 is infinite");
   CHECK_REFUSED(e.add(Tensor::zeros({2, 3}), Tensor::zeros({2, 3})),
                 "evaluation: expected float32 predictions [N, 2] or [N, T, 2], got float32 [2, 3] on cpu");
-  CHECK_REFUSED(e.add(Tensor::zeros({2, 2}), Tensor::zeros({2, 1})),
-                "evaluation: expected float32 labels [2, 2], as the predictions, got float32 [2, 1] on cpu");
-  CHECK(e == whole());
+  CHECK(e == wholeTable());
   CHECK_THROWS_AS(e.merge(RegressionEvaluation(1)), InvalidArgument);
   CHECK_THROWS_AS(RegressionEvaluation(0), InvalidArgument);
   CHECK_THROWS_AS(static_cast<void>(e.r2(2)), InvalidArgument);
@@ -108,4 +87,5 @@ TEST_CASE("what a regression cannot be evaluated on is refused, and nothing is a
   CHECK_THROWS_AS(RegressionEvaluation::fromNumbers(numbers), InvalidArgument);
 }
 
-}  // namespace muster
+}  // namespace
+}  // namespace muster::test

@@ -1,18 +1,11 @@
 #include "muster/core/eval/detail/rows.h"
 
-#include <doctest/doctest.h>
-
-#include <array>
-#include <limits>
-
 #include "muster/core/eval/detail/label_width.h"
 #include "muster/core/eval/non_finite_prediction.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
-namespace muster {
+namespace muster::detail {
 namespace {
-
-using namespace detail;
 
 TEST_CASE("a row's place is its example, and its step in a sequence") {
   CHECK(placeName(3, {5}) == "example 3");
@@ -23,10 +16,7 @@ TEST_CASE("a row's place is its example, and its step in a sequence") {
 TEST_CASE("rows of predictions, for examples and for steps") {
   Tensor steps = Tensor::zeros({2, 2, 3});
   for (int i = 0; i < 12; ++i) steps.data<float>()[i] = static_cast<float>(i);
-  const auto row = rowOf(steps, 2);
-  CHECK(row.size() == 3);
-  CHECK(row.front() == 6);
-  CHECK(row.back() == 8);
+  CHECK(std::ranges::equal(rowOf(steps, 2), std::array{6.0f, 7.0f, 8.0f}));
   CHECK(requireRows(steps, steps, {}, 3) == Shape{2, 2});
   CHECK(requireRows(Tensor::zeros({4, 1}), Tensor::zeros({4, 1}), Tensor::zeros({4}), 1) == Shape{4});
 }
@@ -53,12 +43,11 @@ TEST_CASE("tensors that are no rows of so many columns, or do not fit each other
 }
 
 TEST_CASE("numbers that are not finite are refused with their place") {
-  const std::array nan{1.0f, std::numeric_limits<float>::quiet_NaN()};
-  const std::array infinite{-std::numeric_limits<float>::infinity()};
+  const std::array nan{1.0f, test::kNan};
   CHECK_NOTHROW(requireFinitePredictions(std::array{1.0f, 2.0f}, 0, {1}));
   CHECK(test::thrown<NonFinitePrediction>([&] { requireFinitePredictions(nan, 3, {5}); }) ==
         "evaluation: a prediction for example 3 is NaN");
-  CHECK_REFUSED(requireFiniteLabels(infinite, 3, Shape{2, 2}),
+  CHECK_REFUSED(requireFiniteLabels(std::array{-test::kInfinity}, 3, Shape{2, 2}),
                 "evaluation: a label of example 1, step 1 is infinite");
 }
 
@@ -69,4 +58,4 @@ TEST_CASE("a table's first column is as wide as its longest label in characters,
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::detail
