@@ -3,25 +3,25 @@
 #include "muster/core/data/in_memory.h"
 #include "muster/core/data/next_batch.h"
 #include "muster/core/nn/multi_layer_network.h"
-#include "muster/parallel/parallel_wrapper.h"
 #include "tests/support/arrays.h"
 #include "tests/support/batch_of.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/rounding.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/test.h"
+#include "tests/support/toy_wrapper.h"
 
-using namespace muster;
-using namespace muster::test;
-
+namespace muster::test {
 namespace {
+
+using Floats = std::vector<float>;
 
 Batch labelled(const Tensor& labels) {
   return batchOf(Tensor::zeros({labels.shape()[0], 1}), labels);
 }
 
 /// The mask of the first batch that ClassWeights gives.
-std::vector<float> maskOf(Batch batch, std::vector<float> weights) {
+Floats maskOf(Batch batch, Floats weights) {
   ListIterator list({std::move(batch)});
   ClassWeights data(list, std::move(weights));
   Batch read;
@@ -33,17 +33,15 @@ std::vector<float> maskOf(Batch batch, std::vector<float> weights) {
   return floatsOf(read.masks[0].value);
 }
 
-}  // namespace
-
 TEST_CASE("each example has the weight of its class, whatever the form of its label") {
-  CHECK(maskOf(labelled(integers({2, 0, 1}, {3})), {1, 2, 4}) == std::vector<float>{4, 1, 2});
-  CHECK(maskOf(labelled(Tensor::of({0, 1, 0.5f, 0.5f}, {2, 2})), {1, 3}) == std::vector<float>{3, 2});
+  CHECK(maskOf(labelled(integers({2, 0, 1}, {3})), {1, 2, 4}) == Floats{4, 1, 2});
+  CHECK(maskOf(labelled(Tensor::of({0, 1, 0.5f, 0.5f}, {2, 2})), {1, 3}) == Floats{3, 2});
   Batch masked = labelled(integers({1, 0}, {2}));
   masked.masks.push_back({"own", Tensor::of({0.5f, 0}, {2})});
-  CHECK(maskOf(masked, {1, 3}) == std::vector<float>{1.5f, 0});
+  CHECK(maskOf(masked, {1, 3}) == Floats{1.5f, 0});
   Batch steps = labelled(integers({1, 0, 1, 1}, {2, 2}));
   steps.masks.push_back({"features", Tensor::of({1, 1, 1, 0}, {2, 2})});
-  CHECK(maskOf(steps, {2, 3}) == std::vector<float>{3, 2, 3, 0});
+  CHECK(maskOf(steps, {2, 3}) == Floats{3, 2, 3, 0});
 }
 
 TEST_CASE("class weights work with row numbers, and recycled batches keep one mask") {
@@ -53,17 +51,14 @@ TEST_CASE("class weights work with row numbers, and recycled batches keep one ma
   Batch batch;
   for (int epoch = 0; epoch < 2; ++epoch) {
     data.reset(epoch);
-    REQUIRE(nextBatch(data, batch));
-    REQUIRE(batch.masks.size() == 1);
-    CHECK(batch.masks[0].value.data<float>()[2] == 5);
-    REQUIRE(nextBatch(data, batch));
-    REQUIRE(batch.masks.size() == 1);
-    CHECK(batch.masks[0].value.shape() == Shape{1});
-    CHECK(batch.masks[0].value.data<float>()[0] == 1);
+    for (const Floats& weights : {Floats{1, 5, 5}, Floats{1}}) {
+      REQUIRE(nextBatch(data, batch));
+      REQUIRE(batch.masks.size() == 1);
+      CHECK(floatsOf(batch.masks[0].value) == weights);
+    }
     CHECK_FALSE(nextBatch(data, batch));
   }
-  CHECK(data.examples() == 4);
-  CHECK(data.batchSize() == 3);
+  CHECK(textOf(data.examples().value(), data.batchSize().value()) == "4 3");
   data.reset(0);
   CHECK(data.skip(1) == 3);
 }
@@ -72,7 +67,7 @@ TEST_CASE("the loss is the weighted mean of the examples' losses") {
   MultiLayerNetwork network({.seed = 3, .inputShape = {2}, .layers = {Output{.classes = 3}}});
   network.init();
   const std::vector<std::int64_t> labels{0, 2, 1, 2};
-  const std::vector<float> weights{1, 3, 0.5f};
+  const Floats weights{1, 3, 0.5f};
   const Tensor features = Tensor::of({1, 2, -1, 0.5f, 0.25f, -2, 3, 1}, {4, 2});
   const auto score = [&](const Batch& batch) { return static_cast<Model&>(network).score(batch); };
   double sum = 0, weight = 0, largest = 0;
@@ -92,8 +87,7 @@ TEST_CASE("the loss is the weighted mean of the examples' losses") {
   CHECK(std::abs(score(weighted) - sum / weight) <= roundings(8, largest));
 }
 
-TEST_CASE(
-    "workers are weighted by their sums of class weights: W equal one on the joined batch, bit for bit") {
+TEST_CASE("workers are weighted by their sums of class weights: W equal one on the joined batch's bits") {
   // All numbers are small multiples of a power of 2, and each batch has weight 4, so there is no rounding.
   const Tensor features = Tensor::of({1, 2, -1, 0, 1, -2, 0, 1, 2, 2, -2, 1}, {6, 2});
   const Tensor labels = Tensor::of({1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 1, 0}, {6, 2});
@@ -105,27 +99,24 @@ TEST_CASE(
     setZero(network.block(BlockKind::Parameters).values, network.context());
     InMemoryDataSetIterator rows(features, labels, batch);
     ClassWeights data(rows, {1, 2});
-    ParallelWrapper::Builder(network).workers(workers).pinThreads(false).build().fit(data, 2);
+    fitWith(network, workers, data, 2);
     return stateBits(network);
   };
   CHECK(train(2, 3) == train(1, 6));
 }
 
 TEST_CASE("invalid class weights and labels are refused by name") {
-  ListIterator none({});
-  const auto problem = [&](std::vector<float> weights) {
-    return thrown<InvalidArgument>([&] { ClassWeights data(none, std::move(weights)); });
+  const auto refused = [&](const Floats& weights, const std::string& why, Tensor labels = integers({0})) {
+    CHECK_REFUSED(maskOf(labelled(labels), weights), "class weights: " + why);
   };
-  CHECK(problem({1}) == "class weights: at least two classes have weights, got 1");
-  CHECK(problem({1, -1}) == "class weights: the weight of class 1 must be finite and not negative, got -1");
-  CHECK(problem({kInfinity, 1}) ==
-        "class weights: the weight of class 0 must be finite and not negative, got inf");
-  CHECK(problem({0, 0}) == "class weights: all are 0");
-  const auto refused = [](Tensor labels) {
-    return thrown<InvalidArgument>([&] { maskOf(labelled(std::move(labels)), {1, 2}); });
-  };
-  CHECK(refused(integers({0, 2}, {2})) ==
-        "class weights: there are weights for classes 0 to 1, and a label is 2");
-  CHECK(refused(Tensor::zeros({2, 3})) ==
-        "class weights: labels must be int64 classes, or float32 over 2 classes, got float32 [2, 3] on cpu");
+  refused({1}, "at least two classes have weights, got 1");
+  refused({1, -1}, "the weight of class 1 must be finite and not negative, got -1");
+  refused({kInfinity, 1}, "the weight of class 0 must be finite and not negative, got inf");
+  refused({0, 0}, "all are 0");
+  refused({1, 2}, "there are weights for classes 0 to 1, and a label is 2", integers({0, 2}));
+  refused({1, 2}, "labels must be int64 classes, or float32 over 2 classes, got float32 [2, 3] on cpu",
+          Tensor::zeros({2, 3}));
 }
+
+}  // namespace
+}  // namespace muster::test

@@ -14,8 +14,9 @@ TEST_CASE("the columns of a table are listed with their kinds, and those left ou
   CHECK(columnsLine(table) ==
         "columns: size, colour (2 words), day (date); left out: id (counts the rows), note (one value)");
   CHECK(columnsLine({}).empty());
-  CHECK(columnsLine({.columns = {{.name = "size, in m"}, {.name = "b"}}, .omitted = {{"c, d", "one value"}}}) ==
-        "columns: \"size, in m\", b; left out: \"c, d\" (one value)");
+  CHECK(
+      columnsLine({.columns = {{.name = "size, in m"}, {.name = "b"}}, .omitted = {{"c, d", "one value"}}}) ==
+      "columns: \"size, in m\", b; left out: \"c, d\" (one value)");
 }
 
 }  // namespace

@@ -4,12 +4,13 @@
 
 #include "muster/core/data/input_description.h"
 #include "muster/core/data/split.h"
+#include "tests/core/data/batch_bytes.h"
 #include "tests/support/test.h"
 
-namespace muster {
+namespace muster::test {
 namespace {
 
-using test::thrown;
+using Classes = std::vector<std::int64_t>;
 
 /// A data set defined by a function.
 class Made : public Dataset {
@@ -28,13 +29,20 @@ Example squares(std::int64_t i) {
   return {Tensor::of({x, x * x}, {2}), i};
 }
 
-std::vector<std::int64_t> classesOf(DataSetIterator& iterator, std::int64_t epoch) {
-  std::vector<std::int64_t> classes;
+Classes classesOf(DataSetIterator& iterator, std::int64_t epoch) {
+  Classes classes;
   Batch batch;
   iterator.reset(epoch);
   while (iterator.next(batch))
     for (const auto label : batch.labels.front().value.span<std::int64_t>()) classes.push_back(label);
   return classes;
+}
+
+/// The first batch.
+Batch firstOf(DataLoader&& loader) {
+  Batch batch;
+  REQUIRE(loader.next(batch));
+  return batch;
 }
 
 TEST_CASE("a data loader has its data set's description") {
@@ -45,42 +53,28 @@ TEST_CASE("a data loader has its data set's description") {
   };
   const Made plain(3, squares);
   const Described described(3, squares);
+  const DatasetSubset some(described, {2, 0});
   CHECK(DataLoader(plain, 2).description() == nullptr);
   CHECK(DataLoader(described, 2).description() == &described.known);
-  const DatasetSubset some(described, {2, 0});
   CHECK(DataLoader(some, 2).description() == &described.known);
 }
 
-TEST_CASE("a data loader joins examples into batches") {
-  const Made data(3, squares);
-  DataLoader loader(data, 2);
-  Batch batch;
-  REQUIRE(loader.next(batch));
-  CHECK(batch.features.front().value.shape() == Shape{2, 2});
-  CHECK(batch.features.front().value.data<float>()[3] == 1);
-  REQUIRE(loader.next(batch));
-  CHECK(batch.examples() == 1);
-  CHECK(batch.features.front().value.data<float>()[1] == 4);
-  CHECK(batch.labels.front().value.data<std::int64_t>()[0] == 2);
-  CHECK_FALSE(loader.next(batch));
-  CHECK(loader.examples() == 3);
-}
-
-TEST_CASE("dropLast leaves out a batch that is not full") {
-  const Made data(7, squares);
-  DataLoader loader(data, 3, {.dropLast = true});
-  CHECK(classesOf(loader, 0) == std::vector<std::int64_t>{0, 1, 2, 3, 4, 5});
-  CHECK(loader.examples() == 6);
-  const Made few(2, squares);
-  DataLoader none(few, 3, {.dropLast = true});
+TEST_CASE("a data loader joins examples into batches, of which dropLast leaves out one that is not full") {
+  const Made data(7, squares), few(2, squares);
+  DataLoader all(data, 3), full(data, 3, {.dropLast = true}), none(few, 3, {.dropLast = true});
+  CHECK(classesOf(all, 0) == Classes{0, 1, 2, 3, 4, 5, 6});
+  CHECK(classesOf(full, 0) == Classes{0, 1, 2, 3, 4, 5});
   CHECK(classesOf(none, 0).empty());
+  CHECK(textOf(all.examples().value(), full.examples().value()) == "7 6");
+  const Batch batch = firstOf(DataLoader(data, 3));
+  CHECK(batch.features.front().value.shape() == Shape{3, 2});
+  CHECK(std::ranges::equal(batch.features.front().value.span<float>(), std::array{0, 0, 1, 1, 2, 4}));
 }
 
 TEST_CASE("a shuffle depends on the seed and the epoch alone") {
   const Made data(40, squares);
-  DataLoader one(data, 8, {.shuffle = true, .seed = 3});
-  DataLoader same(data, 5, {.shuffle = true, .seed = 3});
-  DataLoader other(data, 8, {.shuffle = true, .seed = 4});
+  DataLoader one(data, 8, {.shuffle = true, .seed = 3}), same(data, 5, {.shuffle = true, .seed = 3}),
+      other(data, 8, {.shuffle = true, .seed = 4});
   const auto epoch1 = classesOf(one, 1);
   CHECK(classesOf(one, 0) != epoch1);
   CHECK(classesOf(same, 1) == epoch1);
@@ -93,32 +87,22 @@ TEST_CASE("labels may be float targets, features may be bytes and views of the d
     return Example{Tensor::view(&bytes[static_cast<std::size_t>(2 * i)], {1, 2}, DType::UInt8),
                    Tensor::of({static_cast<float>(i)}, {1})};
   });
-  DataLoader loader(data, 3);
-  Batch batch;
-  REQUIRE(loader.next(batch));
-  CHECK(batch.features.front().value.shape() == Shape{3, 1, 2});
-  CHECK(batch.features.front().value.data<std::uint8_t>()[4] == 5);
-  CHECK(batch.labels.front().value.shape() == Shape{3, 1});
-  CHECK(batch.labels.front().value.data<float>()[2] == 2);
+  const Batch batch = firstOf(DataLoader(data, 3));
+  const Tensor &features = batch.features.front().value, &labels = batch.labels.front().value;
+  CHECK(textOf(features.toString(), labels.toString()) == "uint8 [3, 1, 2] on cpu float32 [3, 1] on cpu");
+  CHECK(std::ranges::equal(features.span<std::uint8_t>(), bytes));
+  CHECK(labels.data<float>()[2] == 2);
 }
 
 TEST_CASE("several readers make the same batches, and the error of the first example that fails") {
   const Made data(101, squares);
   DataLoader one(data, 8, {.shuffle = true, .seed = 3});
+  one.reset(1);
+  const auto expected = bytesOfRest(one);
   for (const int readers : {0, 2, 5, 50}) {
     DataLoader several(data, 8, {.shuffle = true, .seed = 3, .readers = readers});
-    Batch expected, batch;
-    one.reset(1);
     several.reset(1);
-    while (one.next(expected)) {
-      REQUIRE(several.next(batch));
-      for (const auto list : {&Batch::features, &Batch::labels}) {
-        const Tensor &a = (batch.*list).front().value, &e = (expected.*list).front().value;
-        REQUIRE(a.shape() == e.shape());
-        CHECK(std::memcmp(a.raw(), e.raw(), e.bytes()) == 0);
-      }
-    }
-    CHECK_FALSE(several.next(batch));
+    CHECK(bytesOfRest(several) == expected);
   }
   const Made failing(64, [](std::int64_t i) {
     if (i % 10 == 3) throw std::runtime_error(fmt::format("example {}", i));
@@ -140,41 +124,25 @@ TEST_CASE("readers call get at the same time") {
     return squares(i);
   });
   DataLoader loader(data, 4, {.readers = 3});
-  CHECK(classesOf(loader, 0) == std::vector<std::int64_t>{0, 1, 2, 3});
+  CHECK(classesOf(loader, 0) == Classes{0, 1, 2, 3});
 }
 
 TEST_CASE("an example whose shape or type differs from those before it is refused by its index") {
-  const auto refusal = [](std::function<Example(std::int64_t)> odd) {
-    const Made data(4, [&](std::int64_t i) { return i == 2 ? odd(i) : squares(i); });
+  const auto refusal = [](const Example& odd, const Example& others = squares(1)) {
+    const Made data(4, [&](std::int64_t i) { return i == 2 ? odd : others; });
     DataLoader loader(data, 4);
     Batch batch;
     return thrown<InvalidArgument>([&] { loader.next(batch); });
   };
-  const auto shape = refusal([](std::int64_t i) { return Example{Tensor::zeros({3}), i}; });
+  const Tensor two = Tensor::zeros({2});
+  for (const Example& odd :
+       {Example{Tensor::zeros({2}, DType::UInt8), 2}, Example{Tensor(), 2}, Example{two, Tensor::zeros({1})},
+        Example{two, Tensor::zeros({1}, DType::UInt8)}})
+    CHECK_CONTAINS(refusal(odd), "example 2");
+  const auto shape = refusal({Tensor::zeros({3}), 2});
   CHECK_CONTAINS(shape, "example 2");
   CHECK_CONTAINS(shape, "[3]");
-  CHECK_CONTAINS(refusal([](std::int64_t i) {
-                   return Example{Tensor::zeros({2}, DType::UInt8), i};
-                 }),
-                 "example 2");
-  CHECK_CONTAINS(refusal([](std::int64_t i) { return Example{Tensor(), i}; }), "example 2");
-  CHECK_CONTAINS(refusal([](std::int64_t) {
-                   return Example{Tensor::zeros({2}), Tensor::zeros({1})};
-                 }),
-                 "example 2");
-  CHECK_CONTAINS(refusal([](std::int64_t) {
-                   return Example{Tensor::zeros({2}), Tensor::zeros({1}, DType::UInt8)};
-                 }),
-                 "example 2");
-}
-
-TEST_CASE("a class index among float targets is refused") {
-  const Made data(2, [](std::int64_t i) {
-    return i == 0 ? Example{Tensor::zeros({2}), Tensor::zeros({1})} : squares(i);
-  });
-  DataLoader loader(data, 2);
-  Batch batch;
-  CHECK_CONTAINS(thrown<InvalidArgument>([&] { loader.next(batch); }), "example 1");
+  CHECK_CONTAINS(refusal(squares(2), {two, Tensor::zeros({1})}), "example 2");  // a class among targets
 }
 
 TEST_CASE("an exception of the data set passes through, and the next epoch works") {
@@ -187,7 +155,7 @@ TEST_CASE("an exception of the data set passes through, and the next epoch works
   Batch batch;
   CHECK_THROWS_WITH(loader.next(batch), "cannot decode 1");
   broken = false;
-  CHECK(classesOf(loader, 1) == std::vector<std::int64_t>{0, 1, 2});
+  CHECK(classesOf(loader, 1) == Classes{0, 1, 2});
 }
 
 TEST_CASE("invalid sizes are refused") {
@@ -197,4 +165,4 @@ TEST_CASE("invalid sizes are refused") {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::test

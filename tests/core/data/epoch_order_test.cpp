@@ -1,10 +1,8 @@
 #include "muster/core/data/epoch_order.h"
 
-#include <numeric>
-
 #include "tests/support/test.h"
 
-namespace muster {
+namespace muster::test {
 namespace {
 
 using Order = std::vector<std::int64_t>;
@@ -22,9 +20,10 @@ Order orderOf(std::int64_t count, std::uint64_t seed, std::int64_t epoch) {
 
 TEST_CASE("without a seed the examples of every epoch are in their stored order") {
   EpochOrder order(4, std::nullopt);
-  CHECK(orderOf(order) == Order{0, 1, 2, 3});
-  order.reset(3);
-  CHECK(orderOf(order) == Order{0, 1, 2, 3});
+  for (const std::int64_t epoch : {3, 4}) {
+    CHECK(orderOf(order) == Order{0, 1, 2, 3});
+    order.reset(epoch);
+  }
 }
 
 TEST_CASE("shuffles equal those of base/random_golden.py") {
@@ -45,11 +44,9 @@ TEST_CASE("an epoch's order does not depend on the epochs before it") {
 }
 
 TEST_CASE("a shuffle contains every example once") {
-  auto order = orderOf(1001, 1, 2);
-  std::ranges::sort(order);
-  Order expected(1001);
-  std::iota(expected.begin(), expected.end(), 0);
-  CHECK(order == expected);
+  const auto order = orderOf(1001, 1, 2);
+  const std::set<std::int64_t> once(order.begin(), order.end());
+  CHECK(textOf(order.size(), once.size(), *once.begin(), *once.rbegin()) == "1001 1001 0 1000");
 }
 
 TEST_CASE("every permutation is as likely as every other") {
@@ -79,4 +76,4 @@ TEST_CASE("an order of no example or one is valid, a negative number is refused"
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::test

@@ -5,141 +5,123 @@
 #include "tests/support/child_process.h"
 #include "tests/support/test.h"
 
-namespace muster {
+namespace muster::test {
 namespace {
 
 using namespace std::chrono_literals;
+using Values = std::vector<float>;
 
-/// Counts from 100 * epoch; can throw or stall on request, and records its calls.
+float valueOf(const Batch& batch) {
+  return batch.features.front().value.data<float>()[0];
+}
+
+/// Counts from 100 * epoch, and can seek. Throws or stalls on request, and records its calls.
 class Counting : public DataSetIterator {
  public:
-  explicit Counting(int batches) : batches_(batches) {}
+  explicit Counting(int batches) : reads(static_cast<std::size_t>(batches)) {}
 
   void reset(std::int64_t epoch) override {
     if (throwOnReset) throw std::runtime_error("no such epoch");
+    ++resets;
     epoch_ = epoch;
     next_ = 0;
   }
   bool next(Batch& batch) override {
     REQUIRE_FALSE(inside_.exchange(true));  // one thread at a time
+    struct Leave {
+      std::atomic<bool>& inside;
+      ~Leave() { inside = false; }
+    } leave{inside_};
     ++calls;
     while (stalled) std::this_thread::sleep_for(1ms);
-    if (next_ == throwAt) {
-      inside_ = false;
-      throw std::runtime_error("broken example");
-    }
-    const bool more = next_ < batches_;
-    if (more)
-      Batch::ensure(batch.features, "x", {1}).data<float>()[0] = static_cast<float>(100 * epoch_ + next_++);
-    inside_ = false;
-    return more;
+    if (next_ == throwAt) throw std::runtime_error("broken example");
+    if (next_ >= std::ssize(reads)) return false;
+    Batch::ensure(batch.features, "x", {1}).data<float>()[0] = static_cast<float>(100 * epoch_ + next_);
+    ++reads[static_cast<std::size_t>(next_++)];
+    return true;
   }
-  std::optional<std::int64_t> examples() const override { return batches_; }
+  std::int64_t skip(std::int64_t batches) override {
+    if (throwOnSkipFrom <= next_) throw std::runtime_error("broken example");
+    const auto count = std::min<std::int64_t>(batches, std::ssize(reads) - next_);
+    next_ += static_cast<int>(count);
+    return count;
+  }
+  std::optional<std::int64_t> examples() const override { return std::ssize(reads); }
   std::optional<std::int64_t> batchSize() const override { return 1; }
 
-  std::atomic<int> calls{0};
-  std::atomic<bool> stalled{false};
-  std::atomic<int> throwAt{-1};
-  std::atomic<bool> throwOnReset{false};
+  /// Waits for so many calls of next().
+  void awaitCalls(int count) const {
+    while (calls < count) std::this_thread::sleep_for(1ms);
+  }
+  /// Ends a stall soon.
+  std::jthread release() {
+    return std::jthread([this] {
+      std::this_thread::sleep_for(20ms);
+      stalled = false;
+    });
+  }
+
+  std::vector<int> reads;  // [batch]
+  int resets = 0;
+  std::atomic<int> calls{0}, throwAt{-1}, throwOnSkipFrom{std::numeric_limits<int>::max()};
+  std::atomic<bool> stalled{false}, throwOnReset{false};
 
  private:
-  int batches_;
   std::int64_t epoch_ = 0;
   int next_ = 0;
   std::atomic<bool> inside_{false};
 };
 
-std::vector<float> restOf(DataSetIterator& iterator) {
-  std::vector<float> values;
-  Batch batch;
-  while (iterator.next(batch)) values.push_back(batch.features.front().value.data<float>()[0]);
+Values valuesOfRest(DataSetIterator& iterator) {
+  Values values;
+  for (Batch batch; iterator.next(batch);) values.push_back(valueOf(batch));
   return values;
 }
 
-/// Records how often it was reset and each batch was read; can seek.
-class Reads : public DataSetIterator {
- public:
-  explicit Reads(int batches) : reads(static_cast<std::size_t>(batches)) {}
-  void reset(std::int64_t) override {
-    ++resets;
-    next_ = 0;
-  }
-  bool next(Batch& batch) override {
-    if (next_ >= reads.size()) return false;
-    Batch::ensure(batch.features, "x", {1}).data<float>()[0] = static_cast<float>(next_);
-    ++reads[next_++];
-    return true;
-  }
-  std::int64_t skip(std::int64_t batches) override {
-    const auto count = std::min(static_cast<std::size_t>(batches), reads.size() - next_);
-    next_ += count;
-    return static_cast<std::int64_t>(count);
-  }
-  /// Takes the batches of one node of several. @return their sum.
-  static double share(DataSetIterator& data, int node, int nodes) {
-    double sum = 0;
-    Batch batch;
-    for (int b = 0;; ++b)
-      if (b % nodes != node) {
-        if (data.skip(1) == 0) return sum;
-      } else {
-        if (!data.next(batch)) return sum;
-        sum += batch.features.front().value.data<float>()[0];
-      }
-  }
-
-  std::vector<int> reads;  // [batch]
-  int resets = 0;
-
- private:
-  std::size_t next_ = 0;
-};
-
-void waitFor(const std::atomic<int>& counter, int value) {
-  while (counter < value) std::this_thread::sleep_for(1ms);
+/// Takes the batches of one node of several in epoch 0. @return their sum.
+double shareOf(DataSetIterator& data, int node, int nodes) {
+  data.reset(0);
+  double sum = 0;
+  Batch batch;
+  for (int b = 0;; ++b)
+    if (b % nodes != node) {
+      if (data.skip(1) == 0) return sum;
+    } else {
+      if (!data.next(batch)) return sum;
+      sum += valueOf(batch);
+    }
 }
 
 TEST_CASE("every prefetch depth gives the same batches in the same order") {
   for (const int depth : {0, 1, 2, 7, 100}) {
     CAPTURE(depth);
-    Counting inner(5);
-    PrefetchingIterator iterator(inner, depth);
-    CHECK(restOf(iterator) == std::vector<float>{0, 1, 2, 3, 4});
-    Batch batch;
-    CHECK_FALSE(iterator.next(batch));
+    Counting inner(5), empty(0);
+    PrefetchingIterator iterator(inner, depth), none(empty, depth);
+    CHECK(valuesOfRest(iterator) == Values{0, 1, 2, 3, 4});
+    CHECK(valuesOfRest(iterator).empty());
     iterator.reset(3);
-    CHECK(restOf(iterator) == std::vector<float>{300, 301, 302, 303, 304});
+    CHECK(valuesOfRest(iterator) == Values{300, 301, 302, 303, 304});
     CHECK(iterator.examples() == 5);
     CHECK(iterator.batchSize() == 1);
+    none.reset(0);
+    CHECK(valuesOfRest(none).empty());
+    CHECK_THROWS_AS(PrefetchingIterator(inner, -1), InvalidArgument);
   }
 }
 
-TEST_CASE("an epoch without batches ends at once; a negative depth is refused") {
-  Counting inner(0);
-  PrefetchingIterator iterator(inner, 2);
-  iterator.reset(0);
-  CHECK(restOf(iterator).empty());
-  CHECK_THROWS_AS(PrefetchingIterator(inner, -1), InvalidArgument);
-}
-
-TEST_CASE("the reader is at most its depth of batches ahead") {
+TEST_CASE("nothing is read before the first request, and then at most the depth of batches ahead") {
   Counting inner(50);
+  { const PrefetchingIterator iterator(inner, 3); }
+  CHECK(inner.calls == 0);
   PrefetchingIterator iterator(inner, 3);
   iterator.reset(0);
-  waitFor(inner.calls, 3);
-  std::this_thread::sleep_for(30ms);
-  CHECK(inner.calls == 3);
   Batch batch;
-  iterator.next(batch);
-  waitFor(inner.calls, 4);
-  std::this_thread::sleep_for(30ms);
-  CHECK(inner.calls == 4);
-}
-
-TEST_CASE("nothing is read before the first request") {
-  Counting inner(5);
-  { const PrefetchingIterator iterator(inner, 2); }
-  CHECK(inner.calls == 0);
+  for (const int calls : {3, 4}) {
+    inner.awaitCalls(calls);
+    std::this_thread::sleep_for(30ms);
+    CHECK(inner.calls == calls);
+    iterator.next(batch);
+  }
 }
 
 TEST_CASE("without a reset a prefetching iterator continues from the wrapped iterator's position") {
@@ -147,7 +129,7 @@ TEST_CASE("without a reset a prefetching iterator continues from the wrapped ite
   Batch batch;
   inner.next(batch);
   PrefetchingIterator iterator(inner, 2);
-  CHECK(restOf(iterator) == std::vector<float>{1, 2, 3});
+  CHECK(valuesOfRest(iterator) == Values{1, 2, 3});
 }
 
 TEST_CASE("next() does not change the stamp, and batches are recycled") {
@@ -167,7 +149,7 @@ TEST_CASE("next() does not change the stamp, and batches are recycled") {
 }
 
 TEST_CASE("reset() abandons an epoch wherever the caller stopped") {
-  for (const int depth : {1, 3}) {
+  for (const int depth : {1, 3})
     for (const int taken : {0, 1, 2, 10}) {
       CAPTURE(depth);
       CAPTURE(taken);
@@ -179,23 +161,19 @@ TEST_CASE("reset() abandons an epoch wherever the caller stopped") {
       iterator.reset(1);
       iterator.reset(2);
       REQUIRE(iterator.next(batch));
-      CHECK(batch.features.front().value.data<float>()[0] == 200);
+      CHECK(valueOf(batch) == 200);
     }
-  }
 }
 
-TEST_CASE("a prefetching iterator can be destroyed while its reader waits for room") {
-  Counting inner(1000);
-  {
-    PrefetchingIterator iterator(inner, 2);
+TEST_CASE("a prefetching iterator can be destroyed and reset while its reader waits, reads or has failed") {
+  Counting waiting(1000), failed(6);
+  failed.throwAt = 1;
+  for (Counting* const inner : {&waiting, &failed}) {
+    PrefetchingIterator iterator(*inner, 2);
     iterator.reset(0);
-    waitFor(inner.calls, 2);
+    inner->awaitCalls(2);
   }
-  CHECK(inner.calls == 2);
-}
-
-TEST_CASE(
-    "a prefetching iterator can be destroyed and reset while its reader is inside the wrapped iterator") {
+  CHECK(waiting.calls == 2);
   for (const bool resets : {false, true}) {
     Counting inner(1000);
     inner.stalled = true;
@@ -203,16 +181,13 @@ TEST_CASE(
     {
       PrefetchingIterator iterator(inner, 2);
       iterator.reset(0);
-      waitFor(inner.calls, 1);
-      release = std::jthread([&] {
-        std::this_thread::sleep_for(20ms);
-        inner.stalled = false;
-      });
+      inner.awaitCalls(1);
+      release = inner.release();
       if (resets) {
         iterator.reset(1);
         Batch batch;
         REQUIRE(iterator.next(batch));
-        CHECK(batch.features.front().value.data<float>()[0] == 100);
+        CHECK(valueOf(batch) == 100);
       }
     }
     CHECK(inner.calls <= 5);
@@ -223,11 +198,8 @@ TEST_CASE("a caller waits for a slow iterator") {
   Counting inner(2);
   inner.stalled = true;
   PrefetchingIterator iterator(inner, 1);
-  std::jthread release([&] {
-    std::this_thread::sleep_for(20ms);
-    inner.stalled = false;
-  });
-  CHECK(restOf(iterator) == std::vector<float>{0, 1});
+  const auto release = inner.release();
+  CHECK(valuesOfRest(iterator) == Values{0, 1});
 }
 
 TEST_CASE("an exception comes after the batches before it, at every call until a reset") {
@@ -240,13 +212,12 @@ TEST_CASE("an exception comes after the batches before it, at every call until a
     Batch batch;
     for (int i = 0; i < 3; ++i) {
       REQUIRE(iterator.next(batch));
-      CHECK(batch.features.front().value.data<float>()[0] == static_cast<float>(i));
+      CHECK(valueOf(batch) == static_cast<float>(i));
     }
-    CHECK_THROWS_WITH(iterator.next(batch), "broken example");
-    CHECK_THROWS_WITH(iterator.next(batch), "broken example");
+    for (int i = 0; i < 2; ++i) CHECK_THROWS_WITH(iterator.next(batch), "broken example");
     inner.throwAt = -1;
     iterator.reset(1);
-    CHECK(restOf(iterator).size() == 6);
+    CHECK(valuesOfRest(iterator).size() == 6);
   }
 }
 
@@ -262,16 +233,8 @@ TEST_CASE("many failing epochs lose no recycled batches") {
     if (epoch % 2 == 0)
       CHECK_THROWS(iterator.next(batch));
     else
-      CHECK(restOf(iterator).size() == 5);
+      CHECK(valuesOfRest(iterator).size() == 5);
   }
-}
-
-TEST_CASE("an exception that is never read does no harm") {
-  Counting inner(6);
-  inner.throwAt = 1;
-  PrefetchingIterator iterator(inner, 4);
-  iterator.reset(0);
-  waitFor(inner.calls, 2);
 }
 
 TEST_CASE("one node of several takes its batches: each is read at most once, and the iterator is not reset") {
@@ -281,13 +244,12 @@ TEST_CASE("one node of several takes its batches: each is read at most once, and
         CAPTURE(depth);
         CAPTURE(nodes);
         CAPTURE(node);
-        Reads inner(500);
+        Counting inner(500);
         PrefetchingIterator iterator(inner, depth);
         double expected = 0;
         for (int b = node; b < 500; b += nodes) expected += b;
         for (int epoch = 0; epoch < 3; ++epoch) {
-          iterator.reset(epoch);
-          CHECK(Reads::share(iterator, node, nodes) == expected);
+          CHECK(shareOf(iterator, node, nodes) == expected);
           Batch batch;
           CHECK_FALSE(iterator.next(batch));
           CHECK(inner.resets == epoch + 1);
@@ -305,35 +267,24 @@ TEST_CASE("one node of several takes its batches: each is read at most once, and
 TEST_CASE("a caller that changes which batches it takes gets the right ones") {
   for (const int depth : {1, 3}) {
     CAPTURE(depth);
-    Reads inner(30);
+    Counting inner(30);
     PrefetchingIterator iterator(inner, depth);
-    iterator.reset(0);
-    CHECK(Reads::share(iterator, 1, 3) == 145);
-    iterator.reset(1);
-    CHECK(Reads::share(iterator, 2, 3) == 155);
-    iterator.reset(2);
-    CHECK(restOf(iterator).size() == 30);
-    iterator.reset(3);
-    CHECK(Reads::share(iterator, 0, 2) == 210);
+    CHECK(shareOf(iterator, 1, 3) == 145);
+    CHECK(shareOf(iterator, 2, 3) == 155);
+    CHECK(shareOf(iterator, 0, 1) == 435);
+    CHECK(shareOf(iterator, 0, 2) == 210);
     CHECK(inner.resets <= 4 + 3);
     iterator.reset(4);
     CHECK(iterator.skip(20) == 20);
-    CHECK(restOf(iterator).size() == 10);
+    CHECK(valuesOfRest(iterator).size() == 10);
   }
 }
 
 TEST_CASE("an exception in a skipped batch is thrown") {
-  struct Breaks final : Reads {
-    using Reads::Reads;
-    std::int64_t skip(std::int64_t batches) override {
-      if (reads[9] > 0) throw std::runtime_error("broken example");
-      return Reads::skip(batches);
-    }
-  };
-  Breaks inner(30);
+  Counting inner(30);
+  inner.throwOnSkipFrom = 10;
   PrefetchingIterator iterator(inner, 2);
-  iterator.reset(0);
-  CHECK_THROWS_WITH(Reads::share(iterator, 0, 3), "broken example");
+  CHECK_THROWS_WITH(shareOf(iterator, 0, 3), "broken example");
   Batch batch;
   CHECK_THROWS_WITH(iterator.next(batch), "broken example");
   CHECK_THROWS_WITH(iterator.skip(1), "broken example");
@@ -347,10 +298,10 @@ TEST_CASE("a child of fork() cannot read ahead by its parent's thread, but may d
   ahead->reset(0);
   Batch batch;
   REQUIRE(ahead->next(batch));
-  const auto refusals = test::inChild([&] {
+  const auto refusals = inChild([&] {
     ::alarm(20);  // ends a child that hangs
     std::string all;
-    const auto add = [&](auto call) { all += test::thrown<InvalidArgument>(call) + "\n"; };
+    const auto add = [&](auto call) { all += thrown<InvalidArgument>(call) + "\n"; };
     add([&] { ahead->reset(1); });
     add([&] { ahead->next(batch); });
     add([&] { ahead->skip(1); });
@@ -371,8 +322,8 @@ TEST_CASE("next() throws the exception of reset()") {
   CHECK_THROWS_WITH(iterator.next(batch), "no such epoch");
   inner.throwOnReset = false;
   iterator.reset(2);
-  CHECK(restOf(iterator) == std::vector<float>{200, 201});
+  CHECK(valuesOfRest(iterator) == Values{200, 201});
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::test

@@ -4,8 +4,7 @@
 
 #include "tests/support/test.h"
 
-using namespace muster;
-
+namespace muster::test {
 namespace {
 
 using Rows = std::vector<std::int64_t>;
@@ -31,8 +30,6 @@ Rows numbers(std::int64_t count) {
   return all;
 }
 
-}  // namespace
-
 TEST_CASE("both parts of a split have the classes in equal shares, whatever the order of the examples") {
   // Shares of 60 of 100: 30, 24.6, 5.4; the row that rounding leaves goes to the largest remainder.
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -40,11 +37,9 @@ TEST_CASE("both parts of a split have the classes in equal shares, whatever the 
     const auto parts = splitRows(classes, 60, seed);
     CHECK(countsOf(parts.first, classes) == Rows{30, 25, 5});
     CHECK(countsOf(parts.second, classes) == Rows{20, 16, 4});
-    CHECK(std::ranges::is_sorted(parts.first));
-    CHECK(std::ranges::is_sorted(parts.second));
-    Rows joined = parts.first;
-    joined.insert(joined.end(), parts.second.begin(), parts.second.end());
-    std::ranges::sort(joined);
+    CHECK((std::ranges::is_sorted(parts.first) && std::ranges::is_sorted(parts.second)));
+    Rows joined;
+    std::ranges::merge(parts.first, parts.second, std::back_inserter(joined));
     CHECK(joined == numbers(100));
   }
 }
@@ -67,9 +62,8 @@ TEST_CASE("every class has an example to train with, or the split is refused") {
   CHECK(countsOf(splitRows(classes, 4, 3).first, classes) == Rows{1, 1, 1, 1});
   CHECK_REFUSED(splitRows(classes, 3, 3),
                 "split: 3 examples to train with leave out a class; there are 4 classes, and each needs one");
-  CHECK_THROWS_AS(splitRows(10, 0, 1), InvalidArgument);
-  CHECK_THROWS_AS(splitRows(10, 11, 1), InvalidArgument);
-  CHECK_THROWS_AS(splitRows(-1, 1, 1), InvalidArgument);
+  for (const auto& [count, first] : {std::pair(10, 0), {10, 11}, {-1, 1}})
+    CHECK_THROWS_AS(splitRows(count, first, 1), InvalidArgument);
 }
 
 TEST_CASE("a limit of examples in order has all classes, of each the first examples") {
@@ -94,13 +88,11 @@ TEST_CASE("tensors are split by their integer classes, other labels without") {
   CHECK(held.labels.data<std::int64_t>()[0] != held.labels.data<std::int64_t>()[1]);
   for (std::int64_t i = 0; i < 8; ++i)  // rows stay with their labels
     CHECK((train.features.data<float>()[2 * i + 1] < 5) == (train.labels.data<std::int64_t>()[i] == 7));
-
   const auto [first, second] = split(features, Tensor::zeros({10, 3}), 0.75, 1);
   CHECK(first.labels.shape() == Shape{8, 3});
   CHECK(second.features.shape() == Shape{2, 2});
-  CHECK(countOf(0.01, 10) == 1);
-  CHECK(countOf(0.99, 10) == 9);
-  for (const double fraction : {0.0, 1.0, -1.0, double{test::kNan}})
+  CHECK(textOf(countOf(0.01, 10), countOf(0.99, 10)) == "1 9");
+  for (const double fraction : {0.0, 1.0, -1.0, double{kNan}})
     CHECK_THROWS_AS(split(features, classes, fraction, 1), InvalidArgument);
   CHECK_THROWS_AS(split(features, Tensor::zeros({9}), 0.5, 1), InvalidArgument);
   CHECK_THROWS_AS(split(Tensor(), classes, 0.5, 1), InvalidArgument);
@@ -118,3 +110,6 @@ TEST_CASE("a subset has the examples of its rows") {
   CHECK(some.get(1).features.data<float>()[0] == 81);
   CHECK_THROWS(some.get(2));
 }
+
+}  // namespace
+}  // namespace muster::test
