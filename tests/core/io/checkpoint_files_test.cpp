@@ -4,7 +4,7 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
-namespace muster {
+namespace muster::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -25,33 +25,31 @@ struct Checkpoints {
   /// What is said to a training, after the directory; "": it may write there.
   std::string refusal(const CheckpointWriter& writer, const std::string& spelling = "c") const {
     const auto text =
-        test::thrown<FileError>([&] { requireOwnCheckpoints(directory / spelling, "checkpoint", writer); });
+        thrown<FileError>([&] { requireOwnCheckpoints(directory / spelling, "checkpoint", writer); });
     const auto begin = (directory / spelling).string() + ": ";
     if (!text.empty()) REQUIRE_MESSAGE(text.starts_with(begin), text);
     return text.substr(std::min(begin.size(), text.size()));
   }
 
-  test::TemporaryDirectory directory;
+  TemporaryDirectory directory;
   MultiLayerNetwork network{{.seed = 1, .inputShape = {2}, .layers = {Output{.classes = 2}}}};
 };
 
 const std::string kAdvice = "; continue that training, choose another directory, or remove ";
-
-}  // namespace
+const std::string kOne = "checkpoint-epoch-0001.safetensors", kTwo = "checkpoint-epoch-0002.safetensors";
 
 TEST_CASE("a new training may write checkpoints only where there are none") {
   Checkpoints all;
   const auto held = [](const std::string& newest) {
     return "holds checkpoints of an earlier training, up to " + newest + kAdvice + "these files";
   };
-  CHECK(all.refusal({}) == held("checkpoint-epoch-0002.safetensors"));
-  CHECK(all.refusal({}, "./c/.") == held("checkpoint-epoch-0002.safetensors"));
-  CHECK(all.refusal({.own = {all.at(2)}}) == held("checkpoint-epoch-0001.safetensors"));
+  for (const char* spelling : {"c", "./c/."}) CHECK(all.refusal({}, spelling) == held(kTwo));
+  CHECK(all.refusal({.own = {all.at(2)}}) == held(kOne));
   CHECK(all.refusal({.own = {all.at(1), all.at(2)}}) == "");
   CHECK(all.refusal({}, "missing") == "");
   for (const int epoch : {1, 2}) fs::remove(all.at(epoch));
   CHECK(all.refusal({}) == "");
-  test::writeFile(all.directory / "c" / "other-epoch-0001.safetensors", "x");
+  writeFile(all.directory / "c" / "other-epoch-0001.safetensors", "x");
   CHECK(all.refusal({}) == "");
   all.save(all.best(), 1);
   CHECK(all.refusal({}) ==
@@ -61,32 +59,23 @@ TEST_CASE("a new training may write checkpoints only where there are none") {
   CHECK_FALSE(all.refusal({.continues = all.directory / "elsewhere"}).empty());
 }
 
-TEST_CASE("a training continues from its own files, if no other training's is newer") {
+TEST_CASE("a training continues from a directory's newest checkpoint, by any path, and from no older one") {
   Checkpoints all;
   all.save(all.best(), 1);
   CHECK(all.refusal({.continues = all.at(2), .own = {all.at(2)}}) == "");
   CHECK(all.refusal({.continues = all.best(), .own = {all.at(2), all.best()}}) == "");
-  CHECK(all.refusal({.continues = all.at(1), .own = {all.at(1)}})
-            .starts_with("holds checkpoint-epoch-0002.safetensors, which is newer than "));
-}
-
-TEST_CASE("a training continues from a directory's newest checkpoint, by any path, and from no older one") {
-  Checkpoints all;
-  all.save(all.best(), 1);
-  const std::string older =
-      "holds checkpoint-epoch-0002.safetensors, which is newer than checkpoint-epoch-0001.safetensors, from "
-      "which the training is to continue" +
-      kAdvice + "the newer files";
+  const std::string older = "holds " + kTwo + ", which is newer than " + kOne +
+                            ", from which the training is to continue" + kAdvice + "the newer files";
+  CHECK(all.refusal({.continues = all.at(1), .own = {all.at(1)}}) == older);
   fs::create_directory_symlink(all.directory / "c", all.directory / "link");
   for (const auto& c : {all.directory / "c", all.directory / "link", all.directory / "c/../link/."}) {
     CAPTURE(c);
-    CHECK(all.refusal({.continues = c / "checkpoint-epoch-0002.safetensors"}) == "");
-    CHECK(all.refusal({.continues = c / "checkpoint-epoch-0001.safetensors"}) == older);
+    CHECK(all.refusal({.continues = c / kTwo}) == "");
+    CHECK(all.refusal({.continues = c / kOne}) == older);
   }
   CHECK(all.refusal({.continues = all.best()}) ==
-        "holds checkpoints up to checkpoint-epoch-0002.safetensors, but the training is to continue from "
-        "checkpoint-best.safetensors" +
-            kAdvice + "these files");
+        "holds checkpoints up to " + kTwo +
+            ", but the training is to continue from checkpoint-best.safetensors" + kAdvice + "these files");
   fs::remove(all.at(2));
   CHECK(all.refusal({.continues = all.at(1)}) == "");
 }
@@ -97,14 +86,13 @@ TEST_CASE("a training that continues from a file elsewhere may go on only beside
   fs::copy_file(all.at(2), copy);
   CHECK(all.refusal({.continues = copy}) == "");
   const auto refused = [&](const fs::path& from) {
-    CHECK(all.refusal({.continues = from}) ==
-          "holds checkpoints up to checkpoint-epoch-0002.safetensors, but the training is to continue from "
-          "another file, " +
-              from.string() + kAdvice + "these files");
+    CHECK(all.refusal({.continues = from}) == "holds checkpoints up to " + kTwo +
+                                                  ", but the training is to continue from another file, " +
+                                                  from.string() + kAdvice + "these files");
   };
   all.save(other, 3);
   refused(other);
-  test::writeFile(other, "broken");
+  writeFile(other, "broken");
   refused(other);
   refused(all.directory / "missing");
 }
@@ -116,7 +104,7 @@ TEST_CASE("a model that was saved after its last checkpoint may go on beside it"
   all.save(all.at(2), 2);  // a checkpoint
   all.network.trainingState().clear();
   all.save(saved, 2);
-  REQUIRE(test::readFile(saved) != test::readFile(all.at(2)));
+  REQUIRE(readFile(saved) != readFile(all.at(2)));
   CHECK(all.refusal({.continues = saved}) == "");
   for (auto& block : all.network.state())
     if (block->kind == BlockKind::Parameters) block->values.span<float>()[0] += 1;
@@ -127,12 +115,11 @@ TEST_CASE("a model that was saved after its last checkpoint may go on beside it"
 TEST_CASE("a model that this process has trained goes on only where no checkpoint is further") {
   Checkpoints all;
   all.save(all.best(), 1);
-  CHECK(all.refusal({.place = CheckpointPlace{2, 0}}) == "");
-  CHECK(all.refusal({.place = CheckpointPlace{2, 25}}) == "");
+  for (const int iteration : {0, 25}) CHECK(all.refusal({.place = CheckpointPlace{2, iteration}}) == "");
   CHECK(all.refusal({.place = CheckpointPlace{1, 15}}) ==
-        "holds checkpoints of an earlier training, up to checkpoint-epoch-0002.safetensors, and this one "
-        "begins at epoch 2 (iteration 15)" +
-            kAdvice + "these files");
+        "holds checkpoints of an earlier training, up to " + kTwo +
+            ", and this one begins at epoch 2 (iteration 15)" + kAdvice + "these files");
 }
 
-}  // namespace muster
+}  // namespace
+}  // namespace muster::test

@@ -1,7 +1,7 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/test.h"
 
-namespace muster {
+namespace muster::test {
 namespace {
 
 MultiLayerConfiguration everyLayer() {
@@ -33,7 +33,7 @@ MultiLayerConfiguration everyLayer() {
 }
 
 std::string problemOf(const std::string& json) {
-  return test::thrown<InvalidArgument>([&] { MultiLayerConfiguration::fromJson(json); });
+  return thrown<InvalidArgument>([&] { MultiLayerConfiguration::fromJson(json); });
 }
 
 /// A configuration with these lines inside.
@@ -42,26 +42,21 @@ std::string with(const std::string& fields, const std::string& layers = "[]") {
          layers + "}";
 }
 
-}  // namespace
-
 TEST_CASE("a configuration is written to JSON and read back") {
-  const std::string text = everyLayer().toJson();
+  const auto written = everyLayer();
+  const std::string text = written.toJson();
   const auto read = MultiLayerConfiguration::fromJson(text);
   CHECK(read.toJson() == text);
-  CHECK(read.seed == std::numeric_limits<std::uint64_t>::max());
-  CHECK(read.l1 == 1e-7);
-  CHECK(read.l2 == 5e-4);
-  CHECK(read.weightDecay == 0.1 + 0.2);
-  CHECK(read.clipNorm == 1.0 / 3);
-  CHECK(read.clipValue == 2);
+  CHECK(read.seed == written.seed);
+  CHECK(textOf(read.l1, read.l2, read.weightDecay, read.clipNorm, read.clipValue) ==
+        textOf(1e-7, 5e-4, 0.1 + 0.2, 1.0 / 3, 2));
   CHECK(read.inputShape == Shape{3, 28, 28});
-  CHECK(read.updater.type() == "nesterovs");
-  CHECK(read.updater.learningRate().type() == "warmup");
-  CHECK(read.updater.learningRate().at(49) == everyLayer().updater.learningRate().at(49));
+  CHECK(textOf(read.updater.type(), read.updater.learningRate().type()) == "nesterovs warmup");
+  CHECK(read.updater.learningRate().at(49) == written.updater.learningRate().at(49));
   REQUIRE(read.layers.size() == 9);
   CHECK(read.layers[0].module().name() == "first");
   CHECK(read.layers[0].module().outputShape(std::vector<Shape>{{3, 28, 28}}) ==
-        everyLayer().layers[0].module().outputShape(std::vector<Shape>{{3, 28, 28}}));
+        written.layers[0].module().outputShape(std::vector<Shape>{{3, 28, 28}}));
   CHECK(read.layers[8].module().lossHead()->loss == Loss::MeanSquaredError);
 }
 
@@ -72,24 +67,21 @@ TEST_CASE("a configuration written by hand is read") {
     "inputShape": [1, 28, 28],
     "layers": [{"type": "conv2d", "outChannels": 20, "kernel": [5, 5]},
                {"type": "output", "classes": 10}]})");
-  CHECK(read.seed == 123);
-  CHECK(read.l2 == 0);
-  CHECK(read.updater.type() == "adam");
-  CHECK(read.updater.learningRate().at(7) == 0.001);
+  CHECK(textOf(read.seed, read.l2, read.updater.type(), read.updater.learningRate().at(7)) ==
+        "123 0 adam 0.001");
   CHECK(read.layers[0].module().outputShape(std::vector<Shape>{{1, 28, 28}}) == Shape{20, 24, 24});
 }
 
 TEST_CASE("a learning rate may be a number, and an updater its type") {
-  const auto rate =
-      MultiLayerConfiguration::fromJson(with(R"("updater": {"type": "adam", "learningRate": 0.25}, )"));
-  CHECK(rate.updater.learningRate().type() == "fixed");
-  CHECK(rate.updater.learningRate().at(7) == 0.25);
-  const auto warm = MultiLayerConfiguration::fromJson(with(
-      R"("updater": {"type": "sgd", "learningRate": {"type": "warmup", "iterations": 4, "then": 2}}, )"));
-  CHECK(warm.updater.learningRate().at(0) == 0.5);  // a quarter of 2
-  const auto word = MultiLayerConfiguration::fromJson(with(R"("updater": "adam", )"));
-  CHECK(word.updater.type() == "adam");
-  CHECK(word.updater.learningRate().at(0) == 1e-3);
+  const auto read = [](const std::string& updater) {
+    const auto all = MultiLayerConfiguration::fromJson(with(R"("updater": )" + updater + ", "));
+    const Schedule& rate = all.updater.learningRate();
+    return textOf(all.updater.type(), rate.type(), rate.at(0));
+  };
+  CHECK(read(R"({"type": "adam", "learningRate": 0.25})") == "adam fixed 0.25");
+  CHECK(read(R"({"type": "sgd", "learningRate": {"type": "warmup", "iterations": 4, "then": 2}})") ==
+        "sgd warmup 0.5");  // a quarter of 2
+  CHECK(read(R"("adam")") == "adam fixed 0.001");
   CHECK(problemOf(with(R"("updater": 0.1, )")) == "updater: expected an object, found 0.1");
   CHECK(problemOf(with(R"("updater": "adm", )"))
             .starts_with("updater: updater: there is no type \"adm\"; there are "));
@@ -106,8 +98,6 @@ TEST_CASE("mistakes in a configuration are reported with their path") {
   CHECK(problemOf(with(R"("sede": 1, )"))
             .starts_with("sede: there is no such field; the nearest is seed, of format, "));
   CHECK(problemOf(with(R"("l2": "much", )")) == "l2: expected a number, found the string \"much\"");
-  CHECK(problemOf(with(R"("updater": {"type": "sgdd"}, )")).starts_with("updater: "));
-  CHECK_CONTAINS(problemOf(with(R"("updater": {"type": "sgdd"}, )")), "there is no type \"sgdd\"");
   CHECK(problemOf(with("", R"([{"type": "flatten"}, {"type": "conv3d"}])"))
             .starts_with("layers[1]: layer: there is no type \"conv3d\"; there are "));
   CHECK(problemOf(with("", R"([{"units": 3}])")) == "layers[0].type: is missing");
@@ -120,4 +110,5 @@ TEST_CASE("mistakes in a configuration are reported with their path") {
   CHECK(problemOf("{\n\"format\": ").starts_with("not valid JSON at line 2, column "));
 }
 
-}  // namespace muster
+}  // namespace
+}  // namespace muster::test

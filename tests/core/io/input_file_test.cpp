@@ -5,43 +5,41 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
-namespace muster {
+namespace muster::test {
+namespace {
 
 TEST_CASE("a regular file is read in pieces, and not past its end") {
-  const test::TemporaryDirectory directory;
+  const TemporaryDirectory directory;
   const auto path = directory / "file";
-  test::writeFile(path, "abcdef");
+  writeFile(path, "abcdef");
   InputFile file(path);
   CHECK(file.path() == path);
   REQUIRE(file.size() == 6);
   std::string text(4, '?');
   file.read(text.data(), 4);
   CHECK(text == "abcd");
-  CHECK(test::thrown<FileError>([&] { file.read(text.data(), 3); }) ==
-        path.string() + ": ended while it was read");
+  CHECK(thrown<FileError>([&] { file.read(text.data(), 3); }) == path.string() + ": ended while it was read");
 }
 
 TEST_CASE("the type of a path that cannot be reached is an error that names it") {
-  const test::TemporaryDirectory directory;
+  const TemporaryDirectory directory;
   CHECK(fileTypeOf(directory.path()) == std::filesystem::file_type::directory);
   CHECK(fileTypeOf(directory / "missing") == std::filesystem::file_type::not_found);
   const auto tooLong = directory / std::string(256, 'x');
-  CHECK(test::thrown<FileError>([&] { fileTypeOf(tooLong); }) ==
+  CHECK(thrown<FileError>([&] { fileTypeOf(tooLong); }) ==
         tooLong.string() + ": cannot be read: File name too long");
 }
 
 TEST_CASE("a path that is not a regular file is refused at once") {
-  const test::TemporaryDirectory directory;
-  const auto refusal = [](const std::filesystem::path& path) {
-    return test::thrown<FileError>([&] { InputFile{path}; });
-  };
+  const TemporaryDirectory directory;
   const auto pipe = directory / "pipe";  // nobody writes into it
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-  CHECK(refusal(pipe) == pipe.string() + ": cannot be read: it is not a regular file");
-  CHECK(refusal("/dev/zero") == "/dev/zero: cannot be read: it is not a regular file");
-  CHECK(refusal(directory.path()) == directory.path().string() + ": cannot be read: it is a directory");
-  CHECK(refusal(directory / "missing") ==
-        (directory / "missing").string() + ": cannot be read: No such file or directory");
+  for (const auto& [path, why] : {std::pair(pipe, "it is not a regular file"),
+                                  {"/dev/zero", "it is not a regular file"},
+                                  {directory.path(), "it is a directory"},
+                                  {directory / "missing", "No such file or directory"}})
+    CHECK(thrown<FileError>([&] { InputFile{path}; }) == path.string() + ": cannot be read: " + why);
 }
 
-}  // namespace muster
+}  // namespace
+}  // namespace muster::test

@@ -1,12 +1,11 @@
 #include "muster/core/io/detail/model_checksums.h"
 
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
-#include "muster/core/base/error.h"
-#include "tests/support/thrown.h"
-
-namespace muster {
+namespace muster::test {
 namespace {
+
+using Said = std::pair<std::string, std::string>;
 
 Safetensors checked() {
   Safetensors file;
@@ -16,22 +15,22 @@ Safetensors checked() {
     values.data<float>()[4] = 1;
     file.add(name, values);
   }
-  detail::addChecksums(file);
+  muster::detail::addChecksums(file);
   return file;
 }
 
 /// What the checks of header and tensors say; "" if both pass.
-std::pair<std::string, std::string> said(const Safetensors& file) {
-  return {test::thrown<FileError>([&] { detail::requireHeaderChecksum(file, "m"); }),
-          test::thrown<FileError>([&] { detail::requireTensorChecksums(file, "m"); })};
+Said said(const Safetensors& file) {
+  return {thrown<FileError>([&] { muster::detail::requireHeaderChecksum(file, "m"); }),
+          thrown<FileError>([&] { muster::detail::requireTensorChecksums(file, "m"); })};
 }
 
 TEST_CASE("a file as it was written passes, and so does one of an early version without checksums") {
-  CHECK(said(checked()) == std::pair<std::string, std::string>{});
+  CHECK(said(checked()) == Said());
   Safetensors without = checked();
-  std::erase_if(without.metadata, [](const auto& one) { return detail::isOfChecksums(one.first); });
+  std::erase_if(without.metadata, [](const auto& one) { return muster::detail::isOfChecksums(one.first); });
   CHECK(without.metadata.size() == 1);
-  CHECK(said(without) == std::pair<std::string, std::string>{});
+  CHECK(said(without) == Said());
 }
 
 TEST_CASE("a changed bit of a tensor is named") {
@@ -39,40 +38,24 @@ TEST_CASE("a changed bit of a tensor is named") {
   file.tensors[1].values.data<float>()[5] = -0.0f;
   const auto [header, tensors] = said(file);
   CHECK(header.empty());
-  CHECK(tensors.find("tensor \"b\" is damaged: its checksum does not match") != std::string::npos);
+  CHECK_CONTAINS(tensors, "tensor \"b\" is damaged: its checksum does not match");
 }
 
 TEST_CASE("a changed header is damaged: notes, names, shapes and types, or the checksums' own name") {
-  struct Row {
-    const char* what;
-    void (*damage)(Safetensors&);
-  };
-  for (const Row& row : {Row{"a note's text", [](Safetensors& f) { f.metadata["note"] = "tex"; }},
-                         Row{"a note's name",
-                             [](Safetensors& f) {
-                               f.metadata.erase("note");
-                               f.metadata["notf"] = "text";
-                             }},
-                         Row{"a name and its text that add up to the same",
-                             [](Safetensors& f) {
-                               f.metadata.erase("note");
-                               f.metadata["notet"] = "ext";
-                             }},
-                         Row{"a tensor's name", [](Safetensors& f) { f.tensors[0].name = "c"; }},
-                         Row{"a shape",
-                             [](Safetensors& f) {
-                               f.tensors[0].values = Tensor::zeros({3, 2});
-                             }},
-                         Row{"a type",
-                             [](Safetensors& f) {
-                               f.tensors[0].values = Tensor::zeros({2, 3}, DType::UInt8);
-                             }},
-                         Row{"checksums", [](Safetensors& f) { f.metadata.erase("muster.crc32"); }}}) {
-    CAPTURE(row.what);
+  const auto damaged = [](const std::function<void(Safetensors&)>& damage) {
     Safetensors file = checked();
-    row.damage(file);
-    CHECK(said(file).first.find("is damaged: the checksum does not match") != std::string::npos);
-  }
+    damage(file);
+    return contains(said(file).first, "is damaged: the checksum does not match");
+  };
+  for (const auto& [name, text] : {std::pair("note", "tex"), {"notf", "text"}, {"notet", "ext"}})
+    CHECK(damaged([&](auto& f) {  // the last add up to the same
+      f.metadata.erase("note");
+      f.metadata[name] = text;
+    }));
+  CHECK(damaged([](auto& f) { f.tensors[0].name = "c"; }));
+  CHECK(damaged([](auto& f) { f.tensors[0].values = Tensor::zeros({3, 2}); }));
+  CHECK(damaged([](auto& f) { f.tensors[0].values = Tensor::zeros({2, 3}, DType::UInt8); }));
+  CHECK(damaged([](auto& f) { f.metadata.erase("muster.crc32"); }));
 }
 
 TEST_CASE("checksums that are no object of JSON are refused") {
@@ -80,10 +63,10 @@ TEST_CASE("checksums that are no object of JSON are refused") {
     CAPTURE(text);
     Safetensors file = checked();
     file.metadata["muster.crc32"] = text;
-    CHECK(said(file).first.find("its checksums are") != std::string::npos);
-    CHECK(said(file).second.find("its checksums are") != std::string::npos);
+    CHECK_CONTAINS(said(file).first, "its checksums are");
+    CHECK_CONTAINS(said(file).second, "its checksums are");
   }
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::test

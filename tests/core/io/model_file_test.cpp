@@ -9,17 +9,14 @@
 #include "muster/core/io/safetensors.h"
 #include "tests/core/nn/batches.h"
 #include "tests/support/arrays.h"
-#include "tests/support/child_process.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/skip.h"
+#include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
-namespace muster {
+namespace muster::test {
 namespace {
-
-using test::TemporaryDirectory;
-using test::thrown;
 
 /// [1, 6, 6] -> conv [2, 4, 4] -> pool [2, 2, 2] -> dense [4] -> output [3].
 MultiLayerConfiguration smallConvnet(std::int64_t units = 4,
@@ -31,8 +28,8 @@ MultiLayerConfiguration smallConvnet(std::int64_t units = 4,
                      Dense{.units = units, .activation = Activation::ReLU}, Output{.classes = 3}}};
 }
 
-test::ListIterator randomData() {
-  return test::ListIterator(test::classBatches({1, 6, 6}, 8, 3, 3));
+ListIterator randomData() {
+  return ListIterator(classBatches({1, 6, 6}, 8, 3, 3));
 }
 
 std::unique_ptr<MultiLayerNetwork> trained(MultiLayerConfiguration configuration, std::int64_t epochs = 2) {
@@ -43,23 +40,9 @@ std::unique_ptr<MultiLayerNetwork> trained(MultiLayerConfiguration configuration
   return network;
 }
 
-/// Whether the saved state is the same, bit for bit.
 bool sameState(Model& a, Model& b) {
-  const auto left = a.state(), right = b.state();
-  if (left.size() != right.size()) return false;
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    if (left[i]->kind == BlockKind::Gradients) continue;
-    if (left[i]->name != right[i]->name || left[i]->values.shape() != right[i]->values.shape()) return false;
-    if (std::memcmp(left[i]->values.raw(), right[i]->values.raw(), left[i]->values.bytes()) != 0)
-      return false;
-  }
-  return true;
+  return stateBits(a) == stateBits(b);
 }
-
-struct Expected {
-  std::string name;
-  Shape shape;
-};
 
 /// An updater from outside the library: v = momentum v + g;  w -= lr v.
 struct HeavyBall {
@@ -81,9 +64,9 @@ struct HeavyBall {
   void validate() const {}
 };
 
-const std::vector<Expected> kParameters{{"conv1.weight", {2, 1, 3, 3}}, {"conv1.bias", {2}},
-                                        {"dense1.weight", {4, 8}},      {"dense1.bias", {4}},
-                                        {"output.weight", {3, 4}},      {"output.bias", {3}}};
+const std::vector<std::pair<std::string, Shape>> kParameters{
+    {"conv1.weight", {2, 1, 3, 3}}, {"conv1.bias", {2}},       {"dense1.weight", {4, 8}},
+    {"dense1.bias", {4}},           {"output.weight", {3, 4}}, {"output.bias", {3}}};
 
 /// The expected content of the file of `network` according to the format's description, for read_model.py.
 std::string expectedFor(MultiLayerNetwork& network) {
@@ -107,18 +90,31 @@ void eraseChecksums(Safetensors& file) {
   for (const char* key : {"muster.crc32", "muster.checked"}) REQUIRE(file.metadata.erase(key) == 1);
 }
 
-/// The error of `load` for a trained network's file, without checksums, after `change`.
-std::string problemAfter(const std::function<void(Safetensors&)>& change) {
-  TemporaryDirectory directory;
-  const auto path = directory / "m.safetensors";
+/// The error of `load`, without the path.
+std::string loadingProblem(const std::filesystem::path& path) {
+  const std::string text = thrown<FileError>([&] { MultiLayerNetwork::load(path); });
+  const std::string prefix = path.string() + ": ";
+  return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+}
+
+/// Writes a trained network's file, without checksums, after `change`.
+void writeChanged(const std::filesystem::path& path, const std::function<void(Safetensors&)>& change) {
   trained(smallConvnet())->save(path);
   Safetensors file = readSafetensors(path);
   eraseChecksums(file);
   change(file);
   writeSafetensors(path, file);
-  const std::string text = thrown<FileError>([&] { MultiLayerNetwork::load(path); });
-  const std::string prefix = path.string() + ": ";
-  return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+}
+
+/// The error of `load` for such a file.
+std::string problemAfter(const std::function<void(Safetensors&)>& change) {
+  const TemporaryDirectory directory;
+  writeChanged(directory / "m", change);
+  return loadingProblem(directory / "m");
+}
+
+void eraseTensor(Safetensors& file, std::string_view name) {
+  CHECK(std::erase_if(file.tensors, [&](auto& t) { return t.name == name; }) == 1);
 }
 
 Safetensors::Entry& entry(Safetensors& file, std::string_view name) {
@@ -126,19 +122,6 @@ Safetensors::Entry& entry(Safetensors& file, std::string_view name) {
     if (candidate.name == name) return candidate;
   throw std::logic_error("no such tensor in the test's file");
 }
-
-/// A layer with a statistic; only its state matters here.
-struct WithStatistics {
-  static constexpr std::string_view kType = "test-with-statistics";
-  std::string name = {};
-  Shape outputShape(const Shape& input) const { return input; }
-  std::vector<ParameterSpec> statistics(const Shape& input) const {
-    return {{.name = "mean", .shape = input}};
-  }
-  std::unique_ptr<ModuleProgram> compile(const ModuleBinding&, Context&) const { return nullptr; }
-  void fields(Fields& f) { f.field("name", name); }
-  void validate() const {}
-};
 
 /// A layer with a field that has the name of a common layer setting.
 struct WithFrozen {
@@ -154,8 +137,6 @@ struct WithFrozen {
   void validate() const {}
 };
 
-}  // namespace
-
 TEST_CASE("a network is saved and loaded bit for bit, and trains on as if it had never stopped") {
   TemporaryDirectory directory;
   for (const Updater& updater : {Updater(Nesterovs{}), Updater(Adam{}), Updater(Sgd{})}) {
@@ -163,8 +144,7 @@ TEST_CASE("a network is saved and loaded bit for bit, and trains on as if it had
     network->save(directory / "m.safetensors");
     const auto loaded = MultiLayerNetwork::load(directory / "m.safetensors");
     CHECK(sameState(*network, *loaded));
-    CHECK(loaded->iteration() == 6);
-    CHECK(loaded->epoch() == 2);
+    CHECK(textOf(loaded->iteration(), loaded->epoch()) == "6 2");
     CHECK(loaded->configuration().toJson() == network->configuration().toJson());
     auto data = randomData(), sameData = randomData();
     network->fit(data);
@@ -191,18 +171,23 @@ TEST_CASE("tensors in a file have PyTorch's names and shapes") {
   CHECK(file.metadata.at("format") == "pt");
 }
 
-TEST_CASE("a program's notes are saved and loaded, and do not change the network") {
+TEST_CASE("a program's notes are saved and loaded, unless they could not be read back") {
   const TemporaryDirectory directory;
   const auto network = trained(smallConvnet());
-  const ModelNotes notes{{"my program.batch", "128"}, {"empty", ""}};
+  const ModelNotes notes{{"my program.batch", "128"}, {"author", "Jörg\n"}, {"empty", ""}};
   saveModel(*network, directory / "noted.safetensors", notes);
   CHECK(readModelNotes(directory / "noted.safetensors") == notes);
   CHECK(sameState(*network, *MultiLayerNetwork::load(directory / "noted.safetensors")));
-
   network->save(directory / "plain.safetensors");
   CHECK(readModelNotes(directory / "plain.safetensors").empty());
-  CHECK_REFUSED(saveModel(*network, directory / "never.safetensors", {{"configuration", "mine"}}),
-                "model file: a note cannot be named \"configuration\"");
+  const auto refused = [&](const ModelNotes& wrong) {
+    return thrown<InvalidArgument>([&] { saveModel(*network, directory / "never.safetensors", wrong); });
+  };
+  CHECK(refused({{"configuration", "mine"}}) == "model file: a note cannot be named \"configuration\"");
+  CHECK(refused({{"author", "J\xF6rg"}}) ==
+        "model file: the note \"author\" is not UTF-8, so the file could not be read back");
+  CHECK(refused({{"\xFF", "x"}}) ==
+        "model file: the name of a note is not UTF-8, so the file could not be read back");
   CHECK(directory.names() == std::set<std::string>{"noted.safetensors", "plain.safetensors"});
 }
 
@@ -211,13 +196,13 @@ TEST_CASE("Python reads the file with its standard library alone") {
   TemporaryDirectory directory;
   const auto network = trained(smallConvnet());
   network->save(directory / "m.safetensors");
-  test::writeFile(directory / "expected.txt", expectedFor(*network));
+  writeFile(directory / "expected.txt", expectedFor(*network));
   const auto command =
       fmt::format("'{}' '{}' '{}' '{}'", MUSTER_PYTHON, MUSTER_READ_MODEL,
                   (directory / "m.safetensors").string(), (directory / "expected.txt").string());
   CHECK(std::system(command.c_str()) == 0);
 #else
-  test::skip("there is no Python 3 here");
+  skip("there is no Python 3 here");
 #endif
 }
 
@@ -247,46 +232,55 @@ TEST_CASE("a user-defined updater is saved, and loaded once it is registered") {
 }
 
 TEST_CASE("statistics are saved like parameters") {
-  Layer::registerType<WithStatistics>();
   TemporaryDirectory directory;
-  MultiLayerNetwork network(
-      {.inputShape = {2}, .layers = {WithStatistics{.name = "norm"}, Output{.classes = 2}}});
+  MultiLayerNetwork network({.inputShape = {2}, .layers = {BatchNorm{.name = "norm"}, Output{.classes = 2}}});
   network.init();
   network.block(BlockKind::Statistics).segment("norm.mean").data<float>()[1] = 2.5f;
-  network.save(directory / "m.safetensors");
-  const Safetensors file = readSafetensors(directory / "m.safetensors");
-  REQUIRE(file.find("norm.mean") != nullptr);
-  CHECK(file.find("norm.mean")->data<float>()[1] == 2.5f);
-  CHECK(sameState(network, *MultiLayerNetwork::load(directory / "m.safetensors")));
+  network.save(directory / "m");
+  CHECK(readSafetensors(directory / "m").byName().at("norm.mean")->data<float>()[1] == 2.5f);
+  CHECK(sameState(network, *MultiLayerNetwork::load(directory / "m")));
 }
 
 TEST_CASE("a file that does not fit the network is refused, and the error names the tensor") {
-  CHECK(problemAfter([](Safetensors&) {}) == "");
-  CHECK(problemAfter([](Safetensors& file) {  // of an earlier version: all updates are of its updater
-          std::erase_if(file.tensors, [](auto& t) { return t.name == "counters.updaterBegan"; });
-        }) == "");
-  CHECK(problemAfter([](Safetensors& file) {
-          std::erase_if(file.tensors, [](auto& t) { return t.name == "dense1.bias"; });
-        }) == "tensor \"dense1.bias\" is missing");
-  CHECK(problemAfter([](Safetensors& file) { entry(file, "updater.velocity.conv1.bias").name = "other"; }) ==
+  CHECK(problemAfter([](auto&) {}) == "");
+  // Of an earlier version: all updates are of its updater.
+  CHECK(problemAfter([](auto& file) { eraseTensor(file, "counters.updaterBegan"); }) == "");
+  CHECK(problemAfter([](auto& file) { eraseTensor(file, "dense1.bias"); }) ==
+        "tensor \"dense1.bias\" is missing");
+  CHECK(problemAfter([](auto& file) { entry(file, "updater.velocity.conv1.bias").name = "other"; }) ==
         "tensor \"updater.velocity.conv1.bias\" is missing");
-  CHECK(problemAfter([](Safetensors& file) { file.add("extra", Tensor::zeros({1})); }) ==
+  CHECK(problemAfter([](auto& file) { file.add("extra", Tensor::zeros({1})); }) ==
         "tensor \"extra\" does not belong to the network");
-  CHECK(problemAfter([](Safetensors& file) {
+  CHECK(problemAfter([](auto& file) {
           entry(file, "output.weight").values = Tensor::zeros({4, 3});
         }) == "tensor \"output.weight\" is float32 [4, 3], but the network has float32 [3, 4]");
-  CHECK(problemAfter([](Safetensors& file) {
+  CHECK(problemAfter([](auto& file) {
           entry(file, "output.bias").values = Tensor::zeros({3}, DType::Float64);
         }) == "tensor \"output.bias\" is float64 [3], but the network has float32 [3]");
-  CHECK(problemAfter([](Safetensors& file) { file.metadata.erase("configuration"); }) ==
+  CHECK(problemAfter([](auto& file) { file.metadata.erase("configuration"); }) ==
         "holds no muster model: its metadata have no \"configuration\"");
-  CHECK(problemAfter([](Safetensors& file) { file.metadata["configuration"] = "{}"; }) ==
+  CHECK(problemAfter([](auto& file) { file.metadata["configuration"] = "{}"; }) ==
         "its configuration cannot be used: format: is missing");
-  CHECK(problemAfter([](Safetensors& file) {
-          MultiLayerConfiguration open = smallConvnet();
-          open.inputShape = {};
+  MultiLayerConfiguration open = smallConvnet(), large = smallConvnet(std::int64_t{1} << 50);
+  open.inputShape = {};
+  CHECK(problemAfter([&](auto& file) {
           file.metadata["configuration"] = open.toJson();
         }).starts_with("its configuration cannot be used: "));
+  // Refused before memory is asked for, also by a network that takes its input's shape from the file.
+  const auto enlarge = [&, json = large.toJson()](auto& file) { file.metadata["configuration"] = json; };
+  const std::string tooLarge =
+      "tensor \"dense1.weight\" is float32 [4, 8], but the network has float32 [1125899906842624, 8]";
+  CHECK(problemAfter(enlarge) == tooLarge);
+  const TemporaryDirectory directory;
+  writeChanged(directory / "m", enlarge);
+  large.inputShape = {};
+  MultiLayerNetwork network(large);
+  CHECK(thrown<FileError>([&] { loadState(network, directory / "m"); }).ends_with(tooLarge));
+  for (const char* name : {"counters.iteration", "counters.epoch"})
+    for (const std::int64_t count : {std::int64_t{-3}, std::numeric_limits<std::int64_t>::max()})
+      CHECK(problemAfter([&](auto& file) {
+              entry(file, name).values.template span<std::int64_t>()[0] = count;
+            }) == fmt::format("{} is {}, but can only be 0 to 1152921504606846976", name, count));
 }
 
 TEST_CASE("any changed byte of the header is detected or has no effect") {
@@ -305,7 +299,7 @@ TEST_CASE("any changed byte of the header is detected or has no effect") {
     return a.metadata == b.metadata && std::ranges::equal(a.tensors, b.tensors, same);
   };
   const Safetensors whole = readSafetensors(path);
-  const std::string bytes = test::readFile(path);
+  const std::string bytes = readFile(path);
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data(), sizeof length);
   std::size_t found = 0;
@@ -337,14 +331,14 @@ TEST_CASE("a damaged configuration is refused by every reader, and files of earl
   const auto path = directory / "m";
   const auto network = trained(smallConvnet());
   network->save(path);
-  const std::string bytes = test::readFile(path);
+  const std::string bytes = readFile(path);
   Safetensors file = readSafetensors(path);
   std::string damaged = bytes;
   const auto seed = damaged.find("\\\"seed\\\":");
   REQUIRE(seed != std::string::npos);
   char& digit = damaged[damaged.find_first_of("0123456789", seed)];
   digit = digit == '9' ? '8' : static_cast<char>(digit + 1);
-  test::writeFile(path, damaged);
+  writeFile(path, damaged);
   const std::string problem =
       path.string() +
       ": its header (configuration, notes, names of tensors) is damaged: the checksum does not match";
@@ -366,32 +360,6 @@ TEST_CASE("a damaged configuration is refused by every reader, and files of earl
   }
 }
 
-TEST_CASE("a file that describes more than it holds is refused before memory is asked for") {
-  TemporaryDirectory directory;
-  const auto path = directory / "model";
-  saveModel(*trained(smallConvnet()), path);
-  Safetensors file = readSafetensors(path);
-  eraseChecksums(file);
-  file.metadata["configuration"] = smallConvnet(std::int64_t{1} << 50).toJson();
-  writeSafetensors(path, file);
-  const std::string problem =
-      path.string() +
-      ": tensor \"dense1.weight\" is float32 [4, 8], but the network has float32 [1125899906842624, 8]";
-  CHECK(thrown<FileError>([&] { MultiLayerNetwork::load(path); }) == problem);
-  MultiLayerConfiguration open = smallConvnet(std::int64_t{1} << 50);
-  open.inputShape = {};
-  MultiLayerNetwork network(open);  // the file contains its input's shape
-  CHECK(thrown<FileError>([&] { loadState(network, path); }) == problem);
-}
-
-TEST_CASE("counters in a file must not be negative or near the largest integer") {
-  for (const char* name : {"counters.iteration", "counters.epoch"})
-    for (const std::int64_t count : {std::int64_t{-3}, std::numeric_limits<std::int64_t>::max()})
-      CHECK(problemAfter([&](Safetensors& file) {
-              entry(file, name).values.span<std::int64_t>()[0] = count;
-            }) == fmt::format("{} is {}, but can only be 0 to 1152921504606846976", name, count));
-}
-
 TEST_CASE("save() refuses a network that was never initialised and a path that cannot be written") {
   TemporaryDirectory directory;
   MultiLayerNetwork network(smallConvnet());
@@ -402,47 +370,14 @@ TEST_CASE("save() refuses a network that was never initialised and a path that c
   CHECK_THROWS_AS(MultiLayerNetwork::load(directory / "missing.safetensors"), FileError);
 }
 
-TEST_CASE("notes that could not be read back are refused") {
-  TemporaryDirectory directory;
-  MultiLayerNetwork network(smallConvnet());
-  network.init();
-  const auto path = directory / "m.safetensors";
-  CHECK_REFUSED(saveModel(network, path, {{"author", "J\xF6rg"}}),
-                "model file: the note \"author\" is not UTF-8, so the file could not be read back");
-  CHECK_REFUSED(saveModel(network, path, {{"\xFF", "x"}}),
-                "model file: the name of a note is not UTF-8, so the file could not be read back");
-  CHECK(directory.names().empty());
-  saveModel(network, path, {{"author", "Jörg\n"}});
-  CHECK(readModelNotes(path).at("author") == "Jörg\n");
-}
-
-TEST_CASE("a full disk during a save leaves the old file") {
-  TemporaryDirectory directory;
-  const auto path = directory / "m.safetensors";
-  MultiLayerNetwork network(smallConvnet());
-  network.init();
-  network.save(path);
-  network.setCounters(5, 1);
-  REQUIRE(std::filesystem::file_size(path) > 2000);
-  const std::string text = test::inChild([&] {
-    test::limitFileSize(2000);
-    return thrown<FileError>([&] { network.save(path); });
-  });
-  CHECK(text == path.string() + ": could not be written: File too large");
-  CHECK(directory.names() == std::set<std::string>{"m.safetensors"});
-  CHECK(MultiLayerNetwork::load(path)->iteration() == 0);
-}
-
 TEST_CASE("loadState resumes a network of the same architecture") {
   TemporaryDirectory directory;
   const auto path = directory / "m.safetensors";
   const auto network = trained(smallConvnet());
   network->save(path);
-
   MultiLayerNetwork fresh(smallConvnet());
   loadState(fresh, path);
   CHECK(sameState(*network, fresh));
-
   MultiLayerConfiguration open = smallConvnet();
   open.inputShape = {};  // the file contains the shape
   MultiLayerNetwork undecided(open);
@@ -458,14 +393,11 @@ TEST_CASE("loadParameters begins another training with the weights, by the same 
   for (const auto& configuration : {smallConvnet(4, Adam{}), smallConvnet(4, Sgd{})}) {
     MultiLayerNetwork begun(configuration);
     loadParameters(begun, path);
-    CHECK(test::sameBits(begun.block(BlockKind::Parameters).values,
-                         network->block(BlockKind::Parameters).values));
+    CHECK(sameBits(begun.block(BlockKind::Parameters).values, network->block(BlockKind::Parameters).values));
     for (const StateBlock* const block : begun.state())
       if (block->kind == BlockKind::UpdaterState)
         CHECK(std::ranges::count(block->values.span<float>(), 0.0f) == block->values.elements());
-    CHECK(begun.iteration() == 0);
-    CHECK(begun.epoch() == 0);
-    CHECK(begun.updates() == 0);
+    CHECK(textOf(begun.iteration(), begun.epoch(), begun.updates()) == "0 0 0");
     CHECK(begun.loadedFrom().empty());
   }
 }
@@ -505,4 +437,5 @@ TEST_CASE("loadState refuses another architecture and leaves the network as it w
   CHECK_CONTAINS(problem(smallConvnet(4, Adam{})), "tensor \"updater.firstMoment.conv1.weight\" is missing");
 }
 
-}  // namespace muster
+}  // namespace
+}  // namespace muster::test

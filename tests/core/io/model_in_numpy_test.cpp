@@ -27,7 +27,6 @@ TEST_CASE("NumPy computes LeNet's outputs from its file") {
   run.add("images", images);
   run.add("outputs", network.output(images));
   writeSafetensors(directory / "run.safetensors", run);
-
   const char* const python = std::getenv("MUSTER_NUMPY_PYTHON");
   const auto command = fmt::format(
       "'{}' -B '{}' '{}' '{}' '{}'", python ? python : "python3", MUSTER_LENET_IN_NUMPY, MUSTER_READ_RESULTS,

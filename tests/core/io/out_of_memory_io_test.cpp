@@ -138,22 +138,17 @@ TEST_CASE("a training that runs out of memory writes only whole checkpoints") {
         CheckpointOptions{.directory = directory, .everyIterations = 1, .keepLast = 1})});
     model.fit(data);
   };
-  std::vector<std::byte> expected;
-  {
-    const TemporaryDirectory directory;
-    const auto model = network(5);
-    train(*model, directory.path());
-    expected = stateBits(*model);
-  }
   std::optional<TemporaryDirectory> directory;
   std::unique_ptr<MultiLayerNetwork> model;
+  const auto prepare = [&] {
+    directory.emplace();
+    model = network(5);
+  };
+  prepare();
+  train(*model, directory->path());
+  const auto expected = stateBits(*model);
   forEachAllocation(
-      "",
-      [&] {
-        directory.emplace();
-        model = network(5);
-      },
-      [&] { train(*model, directory->path()); },
+      "", prepare, [&] { train(*model, directory->path()); },
       [&](bool failed) {
         for (const auto& name : directory->names()) {
           CHECK_FALSE(name.ends_with(".tmp"));

@@ -4,60 +4,61 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <fstream>
 
 #include "tests/support/child_process.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
-namespace muster {
+namespace muster::test {
+namespace {
+
+/// What is said of a path, without its name at the beginning; "" if it can be written.
+std::string refusal(const std::filesystem::path& path, void (*check)(const std::filesystem::path&)) {
+  const auto text = thrown<FileError>([&] { check(path); });
+  return text.starts_with(path.string() + ": ") ? text.substr(path.string().size() + 2) : text;
+}
+std::string refusedFile(const std::filesystem::path& path) {
+  return refusal(path, &checkOutputFile);
+}
+std::string refusedDirectory(const std::filesystem::path& path) {
+  return refusal(path, &checkOutputDirectory);
+}
 
 TEST_CASE("a file that cannot be written is refused with its cause, and nothing is created") {
-  const test::TemporaryDirectory directory;
-  const auto at = [&](const char* name) { return directory.path() / name; };
-  const auto refusal = [](const std::filesystem::path& path) {
-    return test::thrown<FileError>([&] { checkOutputFile(path); });
-  };
-  CHECK_NOTHROW(checkOutputFile({}));
-  CHECK_NOTHROW(checkOutputFile(at("model")));
-  CHECK_FALSE(std::filesystem::exists(at("model")));
-  CHECK(refusal(directory.path()) == directory.path().string() + ": cannot be written: it is a directory");
-  CHECK(refusal(at("missing") / "model")
-            .ends_with(": cannot be written: its directory: No such file or directory"));
-  CHECK(refusal("/dev/null/model")
-            .ends_with("/dev/null/model: cannot be written: its directory: Not a directory"));
-  CHECK(refusal("/dev/null") == "/dev/null: cannot be written: it is not a regular file");
-  CHECK(refusal(at(std::string(256, 'x').c_str())).ends_with(": cannot be written: File name too long"));
-  CHECK_NOTHROW(checkOutputFile(at(std::string(250, 'x').c_str())));
+  const TemporaryDirectory directory;
+  for (const auto& good : {std::filesystem::path(), directory / "model", directory / std::string(250, 'x')})
+    CHECK(refusedFile(good) == "");
+  CHECK(refusedFile(directory.path()) == "cannot be written: it is a directory");
+  CHECK(refusedFile(directory / "missing/model") ==
+        "cannot be written: its directory: No such file or directory");
+  CHECK(refusedFile("/dev/null/model") == "cannot be written: its directory: Not a directory");
+  CHECK(refusedFile("/dev/null") == "cannot be written: it is not a regular file");
+  CHECK(refusedFile(directory / std::string(256, 'x')) == "cannot be written: File name too long");
   CHECK(directory.names().empty());
 }
 
 TEST_CASE("a full disk and a read-only file are detected, and existing files stay unchanged") {
-  const test::TemporaryDirectory directory;
+  const TemporaryDirectory directory;
   const auto path = directory / "model";
-  test::writeFile(path, "mine");
+  writeFile(path, "mine");
   const auto refusedIn = [&](const std::function<bool()>& change) {
-    return test::inChild([&]() -> std::string {
-      if (!change()) return "cannot be tried";
-      return test::thrown<FileError>([&] { checkOutputFile(path); });
-    });
+    return inChild([&]() -> std::string { return change() ? refusedFile(path) : "cannot be tried"; });
   };
-  CHECK(refusedIn([] { return test::limitFileSize(100), true; }) ==
-        path.string() + ": could not be written: File too large");
+  CHECK(refusedIn([] { return limitFileSize(100), true; }) == "could not be written: File too large");
   ::chmod(path.c_str(), 0444);
   ::chmod(directory.path().c_str(), 0777);
   // Root may write everywhere, so try as an unprivileged user.
   CHECK(refusedIn([] { return ::geteuid() != 0 || ::seteuid(65534) == 0; }) ==
-        path.string() + ": cannot be written: Permission denied");
-  CHECK(test::readFile(path) == "mine");
+        "cannot be written: Permission denied");
+  CHECK(readFile(path) == "mine");
   CHECK(directory.names() == std::set<std::string>{"model"});
 }
 
 TEST_CASE("a process that is ended while it checks a path leaves nothing there") {
-  const test::TemporaryDirectory directory;
+  const TemporaryDirectory directory;
   const auto endedBy = [](const std::function<void()>& check) {
-    test::dyingWords([&] {
-      test::limitFileSize(100);
+    dyingWords([&] {
+      limitFileSize(100);
       std::signal(SIGXFSZ, [](int) { std::abort(); });  // when the first page is written
       check();
     });
@@ -69,59 +70,51 @@ TEST_CASE("a process that is ended while it checks a path leaves nothing there")
 }
 
 TEST_CASE("two paths count as the same if they lead to one file") {
-  const test::TemporaryDirectory directory;
+  const TemporaryDirectory directory;
   const auto a = directory / "a", b = directory / "b", missing = directory / "missing";
-  test::writeFile(a, "text");
-  test::writeFile(b, "text");
+  writeFile(a, "text");
+  writeFile(b, "text");
   std::filesystem::create_symlink("a", directory / "symbolic");
   std::filesystem::create_hard_link(a, directory / "hard");
   std::filesystem::create_directory_symlink(".", directory / "here");
-  CHECK(isSameFile(a, a));
-  CHECK(isSameFile(a, directory.path() / "." / ".." / directory.path().filename() / "a"));
-  CHECK(isSameFile(a, directory / "symbolic"));
-  CHECK(isSameFile(directory / "hard", a));
-  CHECK(isSameFile(a, directory.path() / "here" / "a"));
-  CHECK(isSameFile(missing, directory.path() / "here" / "missing"));
-  CHECK(isSameFile(std::filesystem::relative(missing), missing));
   std::filesystem::create_symlink("missing", directory / "dangling");
   std::filesystem::create_symlink("dangling", directory / "dangling too");
-  CHECK(isSameFile(missing, directory / "dangling"));
-  CHECK(isSameFile(directory / "dangling too", missing));
-  CHECK_FALSE(isSameFile(a, b));
-  CHECK_FALSE(isSameFile(a, missing));
+  for (const auto& same : {a, directory.path() / "." / ".." / directory.path().filename() / "a",
+                           directory / "symbolic", directory / "hard", directory / "here/a"})
+    CHECK((isSameFile(a, same) && isSameFile(same, a)));
+  for (const auto& same : {directory / "here/missing", std::filesystem::relative(missing),
+                           directory / "dangling", directory / "dangling too"})
+    CHECK((isSameFile(missing, same) && isSameFile(same, missing)));
+  for (const auto& other : {b, missing}) CHECK_FALSE(isSameFile(a, other));
   CHECK_FALSE(isSameFile("", ""));
-
   CHECK(isInside(a, directory.path()));
-  CHECK(isInside(missing / "deep", directory.path() / "here" / "missing"));
+  CHECK(isInside(missing / "deep", directory / "here/missing"));
   CHECK(isInside(missing, missing.string() + "/"));
   CHECK_FALSE(isInside(directory / "missing2", missing));
   CHECK_FALSE(isInside(directory.path(), a));
 }
 
 TEST_CASE("a directory that cannot be created is refused, and one that can is not created yet") {
-  const test::TemporaryDirectory directory;
-  CHECK_NOTHROW(checkOutputDirectory({}));
-  CHECK_NOTHROW(checkOutputDirectory(directory.path()));
-  CHECK_NOTHROW(checkOutputDirectory(directory.path() / "a" / "b"));
-  CHECK_FALSE(std::filesystem::exists(directory.path() / "a"));
-  const auto file = directory.path() / "file";
-  std::ofstream(file) << "text";
-  const auto refusal = test::thrown<FileError>([&] { checkOutputDirectory(file / "b"); });
-  CHECK(refusal == (file / "b").string() + ": cannot be made: " + file.string() + ": Not a directory");
-  const auto tooLong = directory.path() / "a" / std::string(256, 'x') / "b";
-  CHECK(test::thrown<FileError>([&] { checkOutputDirectory(tooLong); }) ==
-        tooLong.string() + ": cannot be made: " + directory.path().string() + ": File name too long");
-  CHECK_NOTHROW(checkOutputDirectory(directory.path() / std::string(255, 'x')));
-  CHECK(test::inChild([&] {
-          test::limitFileSize(100);
-          return test::thrown<FileError>([&] { checkOutputDirectory(directory.path() / "a"); });
-        }) == (directory.path() / "a").string() + ": cannot be made: " + directory.path().string() +
-                  ": could not be written: File too large");
-  CHECK(test::inChild([&] {
-          test::limitFileSize(100);
-          return test::thrown<FileError>([&] { checkOutputDirectory(directory.path()); });
-        }) == directory.path().string() + ": a file in it could not be written: File too large");
+  const TemporaryDirectory directory;
+  const auto a = directory / "a", file = directory / "file";
+  for (const auto& good :
+       {std::filesystem::path(), directory.path(), a / "b", directory / std::string(255, 'x')})
+    CHECK(refusedDirectory(good) == "");
+  writeFile(file, "text");
+  CHECK(refusedDirectory(file / "b") == "cannot be made: " + file.string() + ": Not a directory");
+  const auto above = directory.path().string();
+  CHECK(refusedDirectory(a / std::string(256, 'x') / "b") ==
+        "cannot be made: " + above + ": File name too long");
+  const auto whenFull = [](const std::filesystem::path& path) {
+    return inChild([&] {
+      limitFileSize(100);
+      return refusedDirectory(path);
+    });
+  };
+  CHECK(whenFull(a) == "cannot be made: " + above + ": could not be written: File too large");
+  CHECK(whenFull(directory.path()) == "a file in it could not be written: File too large");
   CHECK(directory.names() == std::set<std::string>{"file"});
 }
 
-}  // namespace muster
+}  // namespace
+}  // namespace muster::test
