@@ -25,7 +25,6 @@ TEST_CASE("the file lacks a better model, and holds its value for a training tha
   CHECK_FALSE(file.lacks(0.5));
   CHECK(file.lacks(0.6));
   CHECK(readModelNotes(path).at("by") == "a user");
-
   detail::BestFile resumed(path, {}, accuracy), anew(path, {}, accuracy);
   resumed.begin(network, true);
   CHECK_FALSE(resumed.lacks(0.5));

@@ -1,40 +1,34 @@
 #include "muster/core/listeners/detail/best_value_note.h"
 
-#include <doctest/doctest.h>
-
 #include "muster/core/io/model_file.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
-namespace muster {
+namespace muster::test {
 namespace {
 
 TEST_CASE("a model file's value is read if the note is of this monitor and a finite number") {
-  const test::TemporaryDirectory directory;
+  const TemporaryDirectory directory;
   const auto file = directory.path() / "best.safetensors";
   MultiLayerNetwork network({.inputShape = {2}, .layers = {Dense{.units = 1}}});
   network.init();
   const Monitored loss{.monitor = Monitor::Loss}, accuracy{.monitor = Monitor::Accuracy};
   CHECK_FALSE(detail::readBestValue(file, loss).has_value());
-  struct Row {
-    std::string note;
-    std::optional<double> value;
-  };
-  for (const auto& [note, value] : {
-           Row{detail::bestValueNote(loss, 0.1), 0.1},
-           Row{detail::bestValueNote(loss, -1e-300), -1e-300},
-           Row{detail::bestValueNote(accuracy, 0.1), {}},
-           Row{"validation loss, max: 0.1", {}},
-           Row{"validation loss, min: 0.1 ", {}},
-           Row{"validation loss, min: inf", {}},
-           Row{"validation loss, min: nan", {}},
-           Row{"validation loss, min: ", {}},
-           Row{"", {}},
-       }) {
-    CAPTURE(note);
+  const auto valueOf = [&](const std::string& note) {
     saveModel(network, file, {{std::string(detail::kBestValueNote), note}});
-    CHECK(detail::readBestValue(file, loss) == value);
+    return detail::readBestValue(file, loss);
+  };
+  for (const double value : {0.1, -1e-300}) CHECK(valueOf(detail::bestValueNote(loss, value)) == value);
+  for (const std::string& note : {detail::bestValueNote(accuracy, 0.1),
+                                  {"validation loss, max: 0.1"},
+                                  {"validation loss, min: 0.1 "},
+                                  {"validation loss, min: inf"},
+                                  {"validation loss, min: nan"},
+                                  {"validation loss, min: "},
+                                  {""}}) {
+    CAPTURE(note);
+    CHECK_FALSE(valueOf(note).has_value());
   }
   network.save(file);
   CHECK_FALSE(detail::readBestValue(file, loss).has_value());
@@ -47,4 +41,4 @@ TEST_CASE("the note has the monitor, its mode and all digits of the value") {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::test

@@ -7,61 +7,59 @@
 #include "tests/support/list_iterator.h"
 #include "tests/support/test.h"
 
-namespace muster {
+namespace muster::test {
+namespace {
+
+using EvaluationLines = std::vector<std::string>;
+
+/// A listener whose lines are kept.
+struct Evaluating {
+  Evaluating(DataSetIterator& data, EvaluationOptions options, Model* of = nullptr)
+      : trainer(of ? *of : echo), listener(data, with(std::move(options))) {}
+  EvaluationOptions with(EvaluationOptions options) {
+    options.sink = [this](std::string_view line) { lines.emplace_back(line); };
+    return options;
+  }
+  EchoModel echo;
+  FakeTrainer trainer;
+  EvaluationLines lines;
+  EvaluationListener listener;
+};
 
 TEST_CASE("the model is evaluated every N epochs") {
   // Two of four right; F1 of class 0 is 2/3, of class 1 is 0.
-  test::ListIterator data({test::batchOf(Tensor::of({1, 0, 1, 0, 1, 0, 0, 1}, {4, 2}),
-                                         Tensor::of({1, 0, 1, 0, 0, 1, 1, 0}, {4, 2}))});
-  test::EchoModel model;
-  test::FakeTrainer trainer(model);
-  std::vector<std::string> lines;
-  EvaluationListener listener(
-      data, {.everyEpochs = 2, .sink = [&](std::string_view line) { lines.emplace_back(line); }});
-  for (std::int64_t epoch = 0; epoch < 5; ++epoch) listener.onEpochEnd({trainer, epoch, 0, 0, 0});
-  CHECK(lines == std::vector<std::string>{"epoch 2: accuracy 0.5000, F1 0.3333 on 4 examples",
-                                          "epoch 4: accuracy 0.5000, F1 0.3333 on 4 examples"});
-  REQUIRE(listener.results().size() == 2);
-  CHECK(listener.results()[1].epoch == 4);
-  CHECK(listener.results()[1].evaluation.classification().count(1, 0) == 1);
-  lines.clear();
-  EvaluationListener named(
-      data, {.data = "validation", .sink = [&](std::string_view line) { lines.emplace_back(line); }});
-  named.onEpochEnd({trainer, 0, 0, 0, 0});
-  CHECK(lines == std::vector<std::string>{"epoch 1: validation accuracy 0.5000, F1 0.3333 on 4 examples"});
+  ListIterator data(
+      {batchOf(Tensor::of({1, 0, 1, 0, 1, 0, 0, 1}, {4, 2}), Tensor::of({1, 0, 1, 0, 0, 1, 1, 0}, {4, 2}))});
+  Evaluating e(data, {.everyEpochs = 2}), named(data, {.data = "validation"});
+  for (std::int64_t epoch = 0; epoch < 5; ++epoch) e.listener.onEpochEnd({e.trainer, epoch, 0, 0, 0});
+  const std::string rest = "accuracy 0.5000, F1 0.3333 on 4 examples";
+  CHECK(e.lines == EvaluationLines{"epoch 2: " + rest, "epoch 4: " + rest});
+  REQUIRE(e.listener.results().size() == 2);
+  CHECK(e.listener.results()[1].epoch == 4);
+  CHECK(e.listener.results()[1].evaluation.classification().count(1, 0) == 1);
+  named.listener.onEpochEnd({named.trainer, 0, 0, 0, 0});
+  CHECK(named.lines == EvaluationLines{"epoch 1: validation " + rest});
 }
 
 TEST_CASE("the model is evaluated every N iterations, and only once if an epoch ends there") {
-  test::ListIterator data(
-      {test::batchOf(Tensor::of({1, 0, 0, 1}, {2, 2}), Tensor::of({1, 0, 1, 0}, {2, 2}))});
-  test::EchoModel model;
-  test::FakeTrainer trainer(model);
-  std::vector<std::string> lines;
-  EvaluationListener listener(
-      data, {.everyIterations = 4, .sink = [&](std::string_view line) { lines.emplace_back(line); }});
-  const auto merge = [&](std::int64_t iteration) {
-    listener.onMerge({.trainer = trainer, .epoch = 2, .iteration = iteration});
+  ListIterator data({batchOf(Tensor::of({1, 0, 0, 1}, {2, 2}), Tensor::of({1, 0, 1, 0}, {2, 2}))});
+  Evaluating e(data, {.everyIterations = 4});
+  /// An epoch with merges after these iterations.
+  const auto epoch = [&](std::int64_t number, std::int64_t begin, const std::vector<std::int64_t>& merges) {
+    e.listener.onEpochStart({e.trainer, number, begin, 0, 0});
+    for (const std::int64_t iteration : merges)
+      e.listener.onMerge({.trainer = e.trainer, .epoch = number, .iteration = iteration});
+    e.listener.onEpochEnd({e.trainer, number, merges.empty() ? begin : merges.back(), 0, 0});
   };
-  listener.onEpochStart({trainer, 2, 5, 0, 0});
-  for (const std::int64_t iteration : {6, 7, 9, 12}) merge(iteration);
-  CHECK(data.epochs.size() == 2);
-  listener.onEpochEnd({trainer, 2, 12, 0, 0});
-  CHECK(data.epochs.size() == 2);  // no merge since
-  listener.onEpochStart({trainer, 3, 12, 0, 0});
-  listener.onEpochEnd({trainer, 3, 12, 0, 0});
-  CHECK(data.epochs.size() == 3);  // another epoch
-  listener.onEpochStart({trainer, 4, 12, 0, 0});
-  merge(16);
-  merge(16);  // a resynchronisation changes the model
-  listener.onEpochEnd({trainer, 4, 16, 0, 0});
-  CHECK(data.epochs.size() == 5);
+  epoch(2, 5, {6, 7, 9, 12});  // no merge after 12, so it is evaluated once
+  epoch(3, 12, {});
+  epoch(4, 12, {16, 16});  // a resynchronisation changes the model
   const std::string rest = ": accuracy 0.5000, F1 0.3333 on 2 examples";
-  CHECK(lines == std::vector<std::string>{"iteration 9" + rest, "iteration 12" + rest, "epoch 3" + rest,
-                                          "epoch 4" + rest, "iteration 16" + rest, "epoch 5" + rest});
-  CHECK(listener.results()[0].epoch == 2);
-  CHECK(listener.results()[0].iteration == 9);
-  CHECK(listener.results()[2].epoch == 3);
-  CHECK(listener.results()[2].iteration == 12);
+  CHECK(e.lines == EvaluationLines{"iteration 9" + rest, "iteration 12" + rest, "epoch 3" + rest,
+                                   "epoch 4" + rest, "iteration 16" + rest, "epoch 5" + rest});
+  CHECK(data.epochs.size() == 5);
+  const auto& all = e.listener.results();
+  CHECK(textOf(all[0].epoch, all[0].iteration, all[2].epoch, all[2].iteration) == "2 9 3 12");
 }
 
 TEST_CASE("a regression's line has its own scores") {
@@ -72,24 +70,19 @@ TEST_CASE("a regression's line has its own scores") {
   std::ranges::fill(network.block(BlockKind::Parameters).values.span<float>(), 1.0f);  // x + 1
   // Errors 0, 0, -3; the labels' mean is 3, so R2 = 1 - 9 / 14.
   InMemoryDataSetIterator data(Tensor::of({0, 1, 2}, {3, 1}), Tensor::of({1, 2, 6}, {3, 1}), 2);
-  test::FakeTrainer trainer(network);
-  std::vector<std::string> lines;
-  EvaluationListener listener(data, {.sink = [&](std::string_view line) { lines.emplace_back(line); }});
-  listener.onEpochEnd({trainer, 0, 0, 0, 0});
-  CHECK(lines == std::vector<std::string>{"epoch 1: R2 0.3571, RMSE 1.73205, MAE 1 on 3 examples"});
-  CHECK(listener.results()[0].evaluation.loss() == doctest::Approx(3));
-
-  test::EchoModel echo;  // its task is classification
-  test::FakeTrainer other(echo);
-  EvaluationListener asked(data, {.task = Task::Regression, .sink = [](std::string_view) {}});
-  asked.onEpochEnd({other, 0, 0, 0, 0});
-  CHECK(asked.results()[0].evaluation.regression().meanSquaredError() == doctest::Approx(6));  // 1, 1, 16
+  Evaluating e(data, {}, &network), asked(data, {.task = Task::Regression});  // of a model of classes
+  e.listener.onEpochEnd({e.trainer, 0, 0, 0, 0});
+  CHECK(e.lines == EvaluationLines{"epoch 1: R2 0.3571, RMSE 1.73205, MAE 1 on 3 examples"});
+  CHECK(e.listener.results()[0].evaluation.loss() == doctest::Approx(3));
+  asked.listener.onEpochEnd({asked.trainer, 0, 0, 0, 0});
+  CHECK(asked.listener.results()[0].evaluation.regression().meanSquaredError() ==
+        doctest::Approx(6));  // 1, 1, 16
 }
 
 TEST_CASE("an evaluation listener that would never evaluate is refused") {
-  test::ListIterator data({});
-  const auto problem = [&](EvaluationOptions options) {
-    return test::thrown<InvalidArgument>([&] { EvaluationListener(data, options); });
+  ListIterator data({});
+  const auto problem = [&](const EvaluationOptions& options) {
+    return thrown<InvalidArgument>([&] { EvaluationListener(data, options); });
   };
   CHECK(problem({.everyEpochs = 0}) ==
         "evaluation listener: everyEpochs and everyIterations are both 0, so it would never evaluate");
@@ -98,4 +91,5 @@ TEST_CASE("an evaluation listener that would never evaluate is refused") {
         "evaluation listener: everyIterations cannot be negative, got -2");
 }
 
-}  // namespace muster
+}  // namespace
+}  // namespace muster::test

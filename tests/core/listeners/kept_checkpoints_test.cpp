@@ -1,17 +1,13 @@
 #include "muster/core/listeners/detail/kept_checkpoints.h"
 
-#include <doctest/doctest.h>
-
 #include "tests/support/log_lines.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/texts.h"
+#include "tests/support/test.h"
 
-using namespace muster;
-using namespace muster::test;
-using muster::detail::KeptCheckpoints;
-
+namespace muster::test {
 namespace {
 
+using detail::KeptCheckpoints;
 using Names = std::set<std::string>;
 using Files = std::deque<std::filesystem::path>;
 
@@ -27,14 +23,10 @@ struct Writing {
   KeptCheckpoints kept;
 };
 
-}  // namespace
-
 TEST_CASE("the last checkpoints are kept, and every N-th epoch's beside them") {
   Writing all(0, 0), two(2, 0), also(1, 2);
   for (Writing* one : {&all, &two, &also})
-    for (const CheckpointPlace& place : {CheckpointPlace{1}, CheckpointPlace{2}, CheckpointPlace{2, 7},
-                                         CheckpointPlace{3}, CheckpointPlace{4}, CheckpointPlace{5}})
-      one->add(place);
+    for (const CheckpointPlace& place : {CheckpointPlace{1}, {2}, {2, 7}, {3}, {4}, {5}}) one->add(place);
   CHECK(all.directory.names().size() == 6);
   CHECK(two.directory.names() == Names{"c-epoch-0004.safetensors", "c-epoch-0005.safetensors"});
   CHECK(two.kept.own() == std::set<std::filesystem::path>{two.kept.path({4}), two.kept.path({5})});
@@ -78,3 +70,6 @@ TEST_CASE("a file that cannot be removed is a warning, and remains the training'
   CHECK(one.kept.own().contains(one.kept.path({1})));
   CHECK(one.kept.files() == Files{one.kept.path({2})});
 }
+
+}  // namespace
+}  // namespace muster::test

@@ -1,19 +1,15 @@
 #include "muster/core/listeners/merged_model_average.h"
 
-#include <cmath>
-
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/core/nn/recompute_statistics.h"
+#include "tests/parallel/builder_of.h"
 #include "tests/support/batch_of.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/on_merge.h"
-#include "tests/support/temporary_directory.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
 
-using namespace muster;
-using namespace muster::test;
-
+namespace muster::test {
 namespace {
 
 constexpr std::int64_t kWidth = 33;
@@ -26,21 +22,13 @@ ToyModel toy() {
   return ToyModel({.size = kWidth, .training = halfNesterovs(), .statistics = true});
 }
 
-ToyIterator batches(int count = 11) {
-  return ToyIterator(randomBatches(5, count, 4, kWidth, /*ragged=*/true), kWidth);
-}
+using Rule = std::optional<AnyStrategy>;
 
 /// Trains with a strategy, or without one by Model::fit.
-template <typename T>
-void train(Model& model, const T& strategy, const Listeners& listeners, std::int64_t epochs) {
-  auto data = batches();
-  auto builder = ParallelWrapper::Builder(model);
-  builder.workers(3).pinThreads(false).strategy(strategy).listeners(listeners).build().fit(data, epochs);
-}
-void train(Model& model, std::nullptr_t, const Listeners& listeners, std::int64_t epochs) {
-  auto data = batches();
-  model.setListeners(listeners);
-  model.fit(data, epochs);
+void train(Model& model, const Rule& rule, const Listeners& listeners, std::int64_t epochs) {
+  ToyIterator data(randomBatches(5, 11, 4, kWidth, /*ragged=*/true), kWidth);
+  if (rule) return builderOf(model, 3, *rule).listeners(listeners).build().fit(data, epochs);
+  fitWith(model, 0, data, epochs, listeners);
   model.setListeners({});
 }
 
@@ -58,20 +46,16 @@ std::vector<float> averageOfHalves(const MergedModelAverageOptions& options, int
   return parametersOf(*average);
 }
 
-}  // namespace
-
 TEST_CASE("with decay 0 the average is the merged model, bit for bit") {
-  const auto check = [](const auto& strategy) {
+  for (const Rule& rule : {Rule(), Rule(Averaging{.frequency = 2}),
+                           Rule(OuterAveraging{.frequency = 2, .momentum = 0.5, .nesterov = true}),
+                           Rule(Gossip{.graph = GossipGraph::Ring})}) {
     auto model = toy();
     const auto average = averageOf({.decay = 0});
-    train(model, strategy, {average}, 2);
+    train(model, rule, {average}, 2);
     CHECK(parametersOf(*average) == model.parameters());
     CHECK(average->model().iteration() == model.iteration());
-  };
-  check(nullptr);
-  check(Averaging{.frequency = 2});
-  check(OuterAveraging{.frequency = 2, .momentum = 0.5, .nesterov = true});
-  check(Gossip{.graph = GossipGraph::Ring});
+  }
 }
 
 TEST_CASE("averages equal those worked out by hand") {
@@ -112,24 +96,21 @@ TEST_CASE("the average of equal models is that model, bit for bit") {
 }
 
 TEST_CASE("a training with an average computes the same bits as without") {
-  const auto check = [](const auto& strategy) {
+  for (const Rule& rule :
+       {Rule(), Rule(Averaging{.frequency = 3, .updaterState = UpdaterState::Keep}),
+        Rule(OuterAveraging{.frequency = 2, .momentum = 0.5, .nesterov = true}),
+        Rule(ElasticAveraging{.frequency = 2}), Rule(Gossip{.frequency = 2}), Rule(SynchronousGradients{})}) {
     auto with = toy(), without = toy();
     const auto average = averageOf({}), other = averageOf({.decay = {}, .every = 3});
-    train(with, strategy, {average, other}, 3);
-    train(without, strategy, {}, 3);
+    train(with, rule, {average, other}, 3);
+    train(without, rule, {}, 3);
     CHECK(stateBits(with) == stateBits(without));
     CHECK(average->count() > other->count());
-  };
-  check(nullptr);
-  check(Averaging{.frequency = 3, .updaterState = UpdaterState::Keep});
-  check(OuterAveraging{.frequency = 2, .momentum = 0.5, .nesterov = true});
-  check(ElasticAveraging{.frequency = 2});
-  check(Gossip{.frequency = 2});
-  check(SynchronousGradients{});
+  }
 }
 
 TEST_CASE(
-    "an average resumes from the model's state to the same bits, wherever the listener is in the list") {
+    "an average resumes from the model's state to the same bits, wherever its listener is in the list") {
   for (const bool last : {false, true})
     for (const std::int64_t every : {1, 3}) {
       CAPTURE(last);
@@ -154,36 +135,25 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("a model's file holds the average, and a training resumed from it continues the average") {
-  const TemporaryDirectory directory;
-  const auto path = directory.path() / "model.safetensors";
+TEST_CASE("the averaged model is filled anew at each call, and a model that is reset drops its average") {
+  MultiLayerNetwork network(
+      {.updater = Nesterovs{.learningRate = 0.1},
+       .inputShape = {2},
+       .layers = {Dense{.units = 3, .activation = Activation::Tanh}, BatchNorm{}, Output{.classes = 2}}});
   std::vector<Batch> batches;
   for (int b = 0; b < 5; ++b)
     batches.push_back(
         batchOf(Tensor::of({0.5f * b, 1, -1, 0.25f * b}, {2, 2}), Tensor::of({1, 0, 0, 1}, {2, 2})));
   ListIterator data(batches);
-  const auto bits = [](MergedModelAverage& average) { return stateBits(average.model()); };
-  MultiLayerNetwork whole(
-      {.updater = Nesterovs{.learningRate = 0.1},
-       .inputShape = {2},
-       .layers = {Dense{.units = 3, .activation = Activation::Tanh}, BatchNorm{}, Output{.classes = 2}}});
-  const auto reference = averageOf({.decay = 0.9});
-  whole.setListeners({reference});
-  whole.fit(data, 2);
-  whole.save(path);
-  whole.fit(data, 1);
-  const auto resumed = MultiLayerNetwork::load(path);
-  const auto continued = averageOf({.decay = 0.9});
-  resumed->setListeners({continued});
-  resumed->fit(data, 1);
-  CHECK(continued->count() == 15);
-  CHECK(bits(*continued) == bits(*reference));
-  CHECK(stateBits(*resumed) == stateBits(whole));
-  // With statistics of its own.
-  recomputeStatistics(continued->model(), data);
-  CHECK(bits(*continued) == bits(*reference));  // filled anew at each call
-  resumed->init();
-  CHECK(resumed->listenerState().empty());
+  const auto average = averageOf({.decay = 0.9});
+  network.setListeners({average});
+  network.fit(data, 2);
+  CHECK(average->count() == 10);
+  const auto bits = stateBits(average->model());
+  recomputeStatistics(average->model(), data);
+  CHECK(stateBits(average->model()) == bits);
+  network.init();
+  CHECK(network.listenerState().empty());
 }
 
 TEST_CASE("a second fit() continues the average; other options or a model that was reset start a new one") {
@@ -195,9 +165,7 @@ TEST_CASE("a second fit() continues the average; other options or a model that w
   CHECK(average->count() == 12);
   const auto other = averageOf({.decay = 0.5}), same = averageOf({});
   train(model, Averaging{}, {other, average, same}, 1);
-  CHECK(other->count() == 4);
-  CHECK(average->count() == 16);
-  CHECK(same->count() == 16);
+  CHECK(textOf(other->count(), average->count(), same->count()) == "4 16 16");
   CHECK(parametersOf(*same) == parametersOf(*average));
   CHECK(model.listenerState().size() == 4);
   model.setCounters(0, 0);
@@ -206,12 +174,13 @@ TEST_CASE("a second fit() continues the average; other options or a model that w
 }
 
 TEST_CASE("options out of range are refused by name, and so is model() before the first merge") {
-  const auto refusal = [](const MergedModelAverageOptions& options) {
-    return thrown<InvalidArgument>([&] { MergedModelAverage{options}; });
-  };
-  CHECK(refusal({.decay = 1}) == "merged model average: decay must be in [0, 1), got 1");
-  CHECK(refusal({.decay = std::nan("")}) == "merged model average: decay must be in [0, 1), got nan");
-  CHECK(refusal({.start = -1}) == "merged model average: start cannot be negative, got -1");
-  CHECK(refusal({.every = 0}) == "merged model average: every must be at least 1, got 0");
-  CHECK_REFUSED(MergedModelAverage{}.model(), "merged model average: no model has counted yet");
+  const std::string who = "merged model average: ";
+  CHECK_REFUSED(averageOf({.decay = 1}), who + "decay must be in [0, 1), got 1");
+  CHECK_REFUSED(averageOf({.decay = std::nan("")}), who + "decay must be in [0, 1), got nan");
+  CHECK_REFUSED(averageOf({.start = -1}), who + "start cannot be negative, got -1");
+  CHECK_REFUSED(averageOf({.every = 0}), who + "every must be at least 1, got 0");
+  CHECK_REFUSED(averageOf({})->model(), who + "no model has counted yet");
 }
+
+}  // namespace
+}  // namespace muster::test

@@ -5,44 +5,48 @@
 #include "tests/support/test.h"
 #include "tests/support/toy_data.h"
 
-using namespace muster;
-using namespace muster::test;
-
+namespace muster::test {
 namespace {
 
 std::string refusal(const Monitored& monitored) {
   return thrown<InvalidArgument>([&] { monitored.validate("early stopping"); });
 }
 
-}  // namespace
-
 TEST_CASE("each monitor knows which of two values is better") {
-  CHECK(Monitored{.monitor = Monitor::Accuracy}.gain(0.9, 0.7) == doctest::Approx(0.2));
-  CHECK(Monitored{.monitor = Monitor::Loss}.gain(0.9, 0.7) == doctest::Approx(-0.2));
-  CHECK(Monitored{.monitor = Monitor::R2}.gain(1, 0) == 1);
-  CHECK(Monitored{.monitor = Monitor::Auc}.gain(1, 0) == 1);
-  CHECK(Monitored{.monitor = Monitor::F1}.gain(1, 0) == 1);
-  CHECK(Monitored{.monitor = Monitor::TrainingScore}.gain(1, 0) == -1);
+  for (const Monitor rises : {Monitor::Accuracy, Monitor::R2, Monitor::Auc, Monitor::F1})
+    CHECK(Monitored{.monitor = rises}.gain(0.75, 0.5) == 0.25);
+  for (const Monitor falls : {Monitor::Loss, Monitor::TrainingScore})
+    CHECK(Monitored{.monitor = falls}.gain(0.75, 0.5) == -0.25);
   CHECK(Monitored{.monitor = Monitor::Own, .mode = MonitorMode::Min}.gain(1, 0) == -1);
   CHECK_FALSE(modeOf(Monitor::Own).has_value());
 }
 
 TEST_CASE("what contradicts itself is refused") {
   auto data = ToyIterator::ofValues({1});
-  CHECK(refusal({.validation = &data}) == "");
-  CHECK(refusal({}) == "early stopping: the validation accuracy needs validation data, got none");
-  CHECK(refusal({.monitor = Monitor::F1}) ==
-        "early stopping: the validation F1 needs validation data, got none");
-  CHECK(refusal({.validation = &data, .monitor = Monitor::F1, .mode = MonitorMode::Min}) ==
-        "early stopping: mode min contradicts the validation F1, of which a larger one is better");
+  struct Row {
+    Monitor monitor;
+    const char* name;
+    bool rises;
+  };
+  for (const auto& [monitor, name, rises] :
+       {Row{Monitor::Accuracy, "accuracy", true}, Row{Monitor::F1, "F1", true}, Row{Monitor::R2, "R2", true},
+        Row{Monitor::Auc, "AUC", true}, Row{Monitor::Loss, "loss", false}}) {
+    CHECK(refusal({.validation = &data, .monitor = monitor}) == "");
+    CHECK(refusal({.monitor = monitor}) ==
+          fmt::format("early stopping: the validation {} needs validation data, got none", name));
+    CHECK(
+        refusal(
+            {.validation = &data, .monitor = monitor, .mode = rises ? MonitorMode::Min : MonitorMode::Max}) ==
+        fmt::format("early stopping: mode {} contradicts the validation {}, of which a {} one is better",
+                    rises ? "min" : "max", name, rises ? "larger" : "smaller"));
+  }
   CHECK(refusal({.validation = &data, .monitor = Monitor::TrainingScore}) ==
         "early stopping: the training score does not use the validation data given");
-  CHECK(refusal({.monitor = Monitor::Own, .measure = [](Trainer&) { return 1.0; }})
-            .starts_with("early stopping: mode must be given"));
+  CHECK(refusal({.monitor = Monitor::Own, .measure = [](Trainer&) { return 1.0; }}) ==
+        "early stopping: mode must be given, Min or Max: whether a smaller or a larger monitored value is "
+        "better");
   CHECK(refusal({.monitor = Monitor::Own, .mode = MonitorMode::Min}) ==
         "early stopping: Monitor::Own needs `measure`");
-  CHECK(refusal({.validation = &data, .monitor = Monitor::Loss, .mode = MonitorMode::Max}) ==
-        "early stopping: mode max contradicts the validation loss, of which a smaller one is better");
   CHECK(refusal({.monitor = Monitor::TrainingScore, .measure = [](Trainer&) { return 1.0; }}) ==
         "early stopping: `measure` works with Monitor::Own only, not with the training score");
 }
@@ -67,3 +71,6 @@ TEST_CASE("the F1 is the mean over the classes that occur") {
   CHECK(Monitored{.validation = &data, .monitor = Monitor::F1}.value(event) ==
         doctest::Approx((4.0 / 5 + 2.0 / 3) / 2));
 }
+
+}  // namespace
+}  // namespace muster::test

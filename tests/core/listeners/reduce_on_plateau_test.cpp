@@ -4,16 +4,13 @@
 #include "muster/core/io/model_file.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/nn/multi_layer_network.h"
-#include "muster/parallel/parallel_wrapper.h"
 #include "muster/parallel/strategies/asynchronous_outer.h"
+#include "tests/parallel/builder_of.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/on_merge.h"
 #include "tests/support/small_examples.h"
-#include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
-#include "tests/support/toy_data.h"
-#include "tests/support/toy_model.h"
 #include "tests/support/toy_wrapper.h"
 
 namespace muster::test {
@@ -38,27 +35,22 @@ std::vector<double> factorsAfter(PlateauOptions options, const std::vector<doubl
   return factors;
 }
 
-MultiLayerConfiguration configuration() {
-  return {.seed = 4,
-          .updater = Adam{.learningRate = 0.05},
-          .inputShape = {6},
-          .layers = {Dense{.units = 5}, Output{.classes = 4}}};
+/// By a value of each epoch, of which a smaller one is better; the last one for all later epochs.
+std::shared_ptr<ReduceOnPlateau> plateauOf(std::vector<double> values, double factor, std::int64_t patience) {
+  const auto measure = [values = std::move(values)](Trainer& of) {
+    return values[std::min(static_cast<std::size_t>(of.model().epoch()), values.size()) - 1];
+  };
+  return std::make_shared<ReduceOnPlateau>(PlateauOptions{.monitor = Monitor::Own,
+                                                          .mode = MonitorMode::Min,
+                                                          .measure = measure,
+                                                          .factor = factor,
+                                                          .patience = patience,
+                                                          .sink = [](std::string_view) {}});
 }
 
-/// By epoch.
-const std::vector<double> kValues{1, 2, 2, 3, 3, 3, 1, 0.5, 1, 1};
-
 Listeners listenersOf(const std::filesystem::path& directory) {
-  const auto measure = [](Trainer& trainer) {
-    return kValues.at(static_cast<std::size_t>(trainer.model().epoch() - 1));
-  };
   return {std::make_shared<CheckpointListener>(CheckpointOptions{.directory = directory, .resumed = true}),
-          std::make_shared<ReduceOnPlateau>(PlateauOptions{.monitor = Monitor::Own,
-                                                           .mode = MonitorMode::Min,
-                                                           .measure = measure,
-                                                           .factor = 0.5,
-                                                           .patience = 2,
-                                                           .sink = [](std::string_view) {}})};
+          plateauOf({1, 2, 2, 3, 3, 3, 1, 0.5, 1, 1}, 0.5, 2)};
 }
 
 void train(Model& model, int workers, std::int64_t epochs, const Listeners& listeners) {
@@ -74,22 +66,12 @@ std::vector<std::int64_t> mergesOf(Model& model, const Rule& rule, const std::ve
                                    bool lowers) {
   std::vector<std::int64_t> iterations;
   Listeners listeners{onMerge([&](const MergeEvent& event) { iterations.push_back(event.iteration); })};
-  if (lowers)
-    listeners.push_back(
-        std::make_shared<ReduceOnPlateau>(PlateauOptions{.monitor = Monitor::Own,
-                                                         .mode = MonitorMode::Max,
-                                                         .measure = [](Trainer&) { return 0.0; },
-                                                         .factor = 0.5,
-                                                         .patience = 1,
-                                                         .sink = [](std::string_view) {}}));
+  if (lowers) listeners.push_back(plateauOf({0}, 0.5, 1));
   auto data = ToyIterator::ofValues(std::vector<float>(48, 1));
-  auto builder = ParallelWrapper::Builder(model);
-  auto wrapper = builder.workers(2).pinThreads(false).strategy(rule).listeners(listeners).build();
+  auto wrapper = builderOf(model, 2, rule).listeners(listeners).build();
   for (const std::int64_t epochs : fits) wrapper.fit(data, epochs);
   return iterations;
 }
-
-}  // namespace
 
 TEST_CASE("an R2 that is undefined, because all numbers to predict are equal, is refused") {
   MultiLayerNetwork model({.updater = Sgd{.learningRate = 0.1},
@@ -100,9 +82,8 @@ TEST_CASE("an R2 that is undefined, because all numbers to predict are equal, is
   auto validation = data;
   const auto listener =
       std::make_shared<ReduceOnPlateau>(PlateauOptions{.validation = &validation, .monitor = Monitor::R2});
-  auto wrapper = ParallelWrapper::Builder(model).workers(1).listeners({listener}).build();
   CHECK_CONTAINS(
-      thrown<Error>([&] { wrapper.fit(data, 1); }),
+      thrown<Error>([&] { fitWith(model, 1, data, 1, {listener}); }),
       "reduce on plateau: the validation R2 is undefined, because all numbers to predict are equal; "
       "monitor the loss");
 }
@@ -126,12 +107,7 @@ TEST_CASE("all workers take the lower learning rate at once") {
     CAPTURE(workers);
     ToyModel model;
     auto data = ToyIterator::ofValues(std::vector<float>(static_cast<std::size_t>(std::max(workers, 1)), 1));
-    const auto plateau = std::make_shared<ReduceOnPlateau>(
-        PlateauOptions{.monitor = Monitor::Own,
-                       .mode = MonitorMode::Max,
-                       .measure = [](Trainer& trainer) { return trainer.model().epoch() < 3 ? 0.0 : 1.0; },
-                       .patience = 1,
-                       .sink = [](std::string_view) {}});
+    const auto plateau = plateauOf({1, 1, 0}, 0.1, 1);
     const auto parameters = [&](std::int64_t epochs) {
       fitWith(model, workers, data, epochs, {plateau});
       return static_cast<double>(model.parameters()[0]);
@@ -147,8 +123,11 @@ TEST_CASE("a training with a plateau that is resumed ends with the same bits") {
   for (const int workers : {0, 2}) {
     CAPTURE(workers);
     const TemporaryDirectory whole, parts;
-    MultiLayerNetwork once(configuration()), first(configuration()), second(configuration()),
-        without(configuration());
+    const MultiLayerConfiguration layers{.seed = 4,
+                                         .updater = Adam{.learningRate = 0.05},
+                                         .inputShape = {6},
+                                         .layers = {Dense{.units = 5}, Output{.classes = 4}}};
+    MultiLayerNetwork once(layers), first(layers), second(layers), without(layers);
     for (auto* model : {&once, &first, &second, &without}) model->init();
     train(once, workers, 10, listenersOf(whole.path()));
     train(first, workers, 5, listenersOf(parts.path()));
@@ -187,15 +166,16 @@ TEST_CASE("a plateau's options out of range are refused") {
     options.monitor = Monitor::TrainingScore;
     return thrown<InvalidArgument>([&] { ReduceOnPlateau{options}; });
   };
-  CHECK(problem({.factor = 1}) == "reduce on plateau: factor must be between 0 and 1, got 1");
-  CHECK(problem({.patience = 0}) == "reduce on plateau: patience must be at least 1 epoch, got 0");
-  CHECK(problem({.minImprovement = -1}) ==
-        "reduce on plateau: minImprovement must be finite and not negative, got -1");
-  CHECK(problem({.minFactor = 1}) == "reduce on plateau: minFactor must be from 0 to below 1, got 1");
+  const std::string who = "reduce on plateau: ";
+  CHECK(problem({.factor = 1}) == who + "factor must be between 0 and 1, got 1");
+  CHECK(problem({.patience = 0}) == who + "patience must be at least 1 epoch, got 0");
+  CHECK(problem({.minImprovement = -1}) == who + "minImprovement must be finite and not negative, got -1");
+  CHECK(problem({.minFactor = 1}) == who + "minFactor must be from 0 to below 1, got 1");
   CHECK(problem({.mode = MonitorMode::Max}) ==
-        "reduce on plateau: mode max contradicts the training score, of which a smaller one is better");
-  CHECK_REFUSED(ReduceOnPlateau(PlateauOptions{}),
-                "reduce on plateau: the validation loss needs validation data, got none");
+        who + "mode max contradicts the training score, of which a smaller one is better");
+  CHECK_REFUSED(ReduceOnPlateau{{}}, who + "the validation loss needs validation data, got none");
 }
+
+}  // namespace
 
 }  // namespace muster::test

@@ -2,7 +2,7 @@
 
 #include "tests/support/test.h"
 
-namespace muster {
+namespace muster::test {
 namespace {
 
 ScoreCurve curveOf(const std::vector<double>& scores) {
@@ -10,8 +10,6 @@ ScoreCurve curveOf(const std::vector<double>& scores) {
   for (const double score : scores) curve.add(score, 1);
   return curve;
 }
-
-}  // namespace
 
 TEST_CASE("a curve has one score a column, from the largest to the smallest") {
   CHECK(curveOf({3, 3, 2, 2, 1, 1, 0, 0, 0}).draw(20, 2, false) ==
@@ -32,13 +30,13 @@ TEST_CASE("a braille curve has one score a dot, with two dots a column in each o
 }
 
 TEST_CASE("NaN scores leave a gap") {
-  CHECK(curveOf({1, 1, 1, test::kNan, test::kNan, test::kNan, 0, 0, 0}).draw(20, 2, false) ==
+  CHECK(curveOf({1, 1, 1, kNan, kNan, kNan, 0, 0, 0}).draw(20, 2, false) ==
         "    1.0000 '''      \n"
         "    0.0000       ...");
-  CHECK(curveOf({test::kNan, test::kNan}).draw(20, 2, false).empty());
 }
 
-TEST_CASE("a single score, or a curve without room, is not drawn") {
+TEST_CASE("a single score, only NaN scores, or a curve without room, are not drawn") {
+  CHECK(curveOf({kNan, kNan}).draw(20, 2, false).empty());
   CHECK(curveOf({1}).draw(80, 4, false).empty());
   CHECK(curveOf({1, 0}).draw(19, 4, false).empty());
 }
@@ -53,8 +51,8 @@ TEST_CASE("more scores than the curve keeps are joined by their weights") {
   curve.add(1, 1);
   CHECK(curve.draw(20, 2, false).starts_with("    3.0000"));
   for (int i = 0; i < 100000; ++i) curve.add(1, 1);
-  const auto text = curve.draw(20, 2, false);
-  CHECK_CONTAINS(text.substr(10), "    1.0000 ");
+  CHECK_CONTAINS(curve.draw(20, 2, false).substr(10), "    1.0000 ");
 }
 
-}  // namespace muster
+}  // namespace
+}  // namespace muster::test

@@ -7,12 +7,12 @@
 namespace muster {
 namespace {
 
-using Lines = std::vector<std::string>;
+using ScoreLines = std::vector<std::string>;
 
-struct Fixture {
+struct Scored {
   test::EchoModel model;
   test::FakeTrainer trainer{model};
-  Lines lines;
+  ScoreLines lines;
   LineSink sink = [this](std::string_view line) { lines.emplace_back(line); };
 
   MergeEvent merge(std::int64_t iteration, std::int64_t examples, double score, std::int64_t epoch = 0) {
@@ -20,11 +20,8 @@ struct Fixture {
   }
 };
 
-}  // namespace
-
-TEST_CASE_FIXTURE(
-    Fixture,
-    "a line is printed when a multiple of N is reached or passed, with the mean since the last line") {
+TEST_CASE_FIXTURE(Scored,
+                  "a line when a multiple of N is reached or passed has the mean since the last line") {
   ScoreListener listener(10, sink);
   listener.onEpochStart({trainer});
   listener.onMerge(merge(4, 10, 1));
@@ -34,11 +31,11 @@ TEST_CASE_FIXTURE(
   listener.onMerge(merge(16, 8, 5));
   listener.onMerge(merge(20, 8, 6, 1));  // 5.5
   listener.onMerge(merge(45, 8, 7, 1));  // passes 30 and 40 at once: one line
-  CHECK(lines == Lines{"iteration 12, epoch 1: score 2.875000", "iteration 20, epoch 2: score 5.500000",
-                       "iteration 45, epoch 2: score 7.000000"});
+  CHECK(lines == ScoreLines{"iteration 12, epoch 1: score 2.875000", "iteration 20, epoch 2: score 5.500000",
+                            "iteration 45, epoch 2: score 7.000000"});
 }
 
-TEST_CASE_FIXTURE(Fixture, "a model that has trained before continues its iteration count") {
+TEST_CASE_FIXTURE(Scored, "a model that has trained before continues its iteration count") {
   ScoreListener listener(10, sink);
   listener.onEpochStart({.trainer = trainer, .epoch = 3, .iteration = 95});
   listener.onMerge(merge(96, 1, 1, 3));
@@ -48,7 +45,7 @@ TEST_CASE_FIXTURE(Fixture, "a model that has trained before continues its iterat
   CHECK_THROWS_AS(ScoreListener(0), InvalidArgument);
 }
 
-TEST_CASE_FIXTURE(Fixture, "CollectScoresListener keeps the score of each merge and epoch") {
+TEST_CASE_FIXTURE(Scored, "CollectScoresListener keeps the score of each merge and epoch") {
   CollectScoresListener listener;
   listener.onMerge(merge(3, 128, 0.5));
   listener.onMerge(merge(6, 64, 0.25));
@@ -58,4 +55,5 @@ TEST_CASE_FIXTURE(Fixture, "CollectScoresListener keeps the score of each merge 
   CHECK(listener.epochs() == std::vector<Score>{{0, 6, 192, 0.375}});
 }
 
+}  // namespace
 }  // namespace muster

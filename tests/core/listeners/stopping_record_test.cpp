@@ -1,24 +1,16 @@
 #include "muster/core/listeners/detail/stopping_record.h"
 
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
-#include <array>
-#include <limits>
-#include <vector>
-
-#include "tests/support/thrown.h"
-
-namespace muster {
+namespace muster::test {
 namespace {
 
 using detail::StoppingRecord;
-using test::thrown;
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-std::string refusal(const std::array<double, 6>& numbers) {
+template <typename T>
+std::string refusal(const std::vector<T>& numbers) {
   return thrown<SavedStateError>(
-      [&] { StoppingRecord::read(numbersAs(std::span<const double>(numbers)), "field", 10); });
+      [&] { StoppingRecord::read(numbersAs(std::span<const T>(numbers)), "field", 10); });
 }
 
 TEST_CASE("a record is read as it was written") {
@@ -28,12 +20,8 @@ TEST_CASE("a record is read as it was written") {
   written.write(numbers);
   StoppingRecord::writeSeconds(12.5, numbers);
   const auto read = StoppingRecord::read(numbers, "field", 7);
-  CHECK(read.bestEpoch == 7);
-  CHECK(read.bestValue == -0.5);
-  CHECK(read.bestScore == 2);
-  CHECK(read.improvedEpoch == 5);
-  CHECK(read.improvedValue == 0.25);
-  CHECK(read.seconds == 12.5);
+  CHECK(textOf(read.bestEpoch, read.bestValue, read.bestScore, read.improvedEpoch, read.improvedValue,
+               read.seconds) == "7 -0.5 2 5 0.25 12.5");
   CHECK(StoppingRecord::read(StoppingRecord::emptyNumbers(), "field", 0).bestEpoch == 0);
 }
 
@@ -50,7 +38,7 @@ TEST_CASE("impossible numbers are refused, each by its name") {
         Row{4, kNan, "the last improvement to nan"}, Row{5, -1, "seconds -1"},
         Row{5, 2e9, "seconds 2000000000"}, Row{5, kNan, "seconds nan"}}) {
     CAPTURE(row.what);
-    std::array<double, 6> numbers{5, 0.5, 1, 4, 0.5, 3};
+    std::vector<double> numbers{5, 0.5, 1, 4, 0.5, 3};
     CHECK(refusal(numbers).empty());
     numbers[row.number] = row.value;
     CHECK(refusal(numbers) == std::string("field has ") + row.what + ", which is impossible");
@@ -58,15 +46,9 @@ TEST_CASE("impossible numbers are refused, each by its name") {
 }
 
 TEST_CASE("numbers of another type or count are refused") {
-  const std::array<double, 5> five{};
-  const std::array<std::int64_t, 6> whole{};
-  CHECK(thrown<SavedStateError>([&] {
-          StoppingRecord::read(numbersAs(std::span<const double>(five)), "field", 1);
-        }) == "field is float64 [5] on cpu, which is impossible");
-  CHECK(thrown<SavedStateError>([&] {
-          StoppingRecord::read(numbersAs(std::span<const std::int64_t>(whole)), "field", 1);
-        }) == "field is int64 [6] on cpu, which is impossible");
+  CHECK(refusal(std::vector<double>(5)) == "field is float64 [5] on cpu, which is impossible");
+  CHECK(refusal(std::vector<std::int64_t>(6)) == "field is int64 [6] on cpu, which is impossible");
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::test

@@ -9,17 +9,17 @@
 #include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
 
-namespace muster {
+namespace muster::test {
 namespace {
 
 using namespace std::chrono_literals;
 
 /// A training of two workers with a clock and a window set by the test.
 struct Watched {
-  test::EchoModel model;
-  test::FakeTrainer trainer{model};
+  EchoModel model;
+  FakeTrainer trainer{model};
   int columns = 80, rows = 12;
-  test::TerminalScreen screen{80};
+  TerminalScreen screen{80};
   std::string written;
   std::chrono::steady_clock::time_point clock{1h};
 
@@ -41,43 +41,42 @@ struct Watched {
 
   void start(WatchListener& listener) {
     trainer.times = {{.worker = 0}, {.worker = 1}};
+    written.clear();
     listener.onFitStart({.trainer = trainer, .firstEpoch = 0, .epochs = 1, .batchesPerEpoch = 100});
     listener.onEpochStart({.trainer = trainer});
   }
 
-  /// Simulates a second in which both workers take a step of 100 examples; worker 1 is slower.
-  void second(WatchListener& listener, Listener& workers, int number, double score) {
+  /// Simulates a second in which worker 0 takes a step of 100 examples, and worker 1 one of 50.
+  void second(WatchListener& listener, int number, double score) {
     clock += 1s;
     for (auto& worker : trainer.times) {
+      const int share = worker.worker == 0 ? 2 : 1;  // halves of the second
       ++worker.batches;
-      worker.examples += worker.worker == 0 ? 100 : 50;
-      worker.computing += worker.worker == 0 ? 1000ms : 500ms;
-      worker.waitingForData += worker.worker == 0 ? 0ms : 250ms;
-      worker.merging += worker.worker == 0 ? 0ms : 250ms;
-      workers.onIteration({.trainer = trainer,
-                           .worker = worker.worker,
-                           .stamp = {},
-                           .examples = worker.worker == 0 ? 100 : 50,
-                           .score = score + worker.worker});
+      worker.examples += 50 * share;
+      worker.computing += 500ms * share;
+      worker.waitingForData += 250ms * (2 - share);
+      worker.merging += 250ms * (2 - share);
+      listener.workers()->onIteration({.trainer = trainer,
+                                       .worker = worker.worker,
+                                       .stamp = {},
+                                       .examples = 50 * share,
+                                       .score = score + worker.worker});
     }
     listener.onMerge({.trainer = trainer, .batchesInEpoch = 2 * number, .examples = 150, .score = score});
   }
 };
 
-}  // namespace
-
 TEST_CASE_FIXTURE(Watched,
-                  "the terminal shows the bar, a row for each worker, and the curve of the merged score") {
+                  "the terminal shows the bar, a row for each worker, and the merged score's curve") {
   WatchListener listener(options());
-  const auto workers = listener.workers();
   start(listener);
-  second(listener, *workers, 1, 3);
+  second(listener, 1, 3);
   CHECK(shown() ==
         "epoch 1/1   2% [>              ]  2/100  150 samples/s  score 3.0000  0:49 left\n"
         "worker 0  score 3.0000         100 samples/s  #################################\n"
         "worker 1  score 4.0000          50 samples/s  #################ddddddddmmmmmmmm\n"
         "# computing, d waiting for data, s synchronising, m merging");
-  second(listener, *workers, 2, 1);
+  second(listener, 2, 1);
   REQUIRE(screen.lines.size() == 10);
   CHECK(screen.lines[1].starts_with("worker 0  score 1.0000  "));
   CHECK(screen.lines[4].starts_with("    3.0000 '"));
@@ -85,22 +84,21 @@ TEST_CASE_FIXTURE(Watched,
   CHECK(screen.lines[9].ends_with("."));
 
   SUBCASE("a window that is too low shows the first of these, and one too narrow what fits") {
-    rows = 7;  // no room for a curve
-    second(listener, *workers, 3, 1);
-    CHECK(screen.lines.size() == 7);  // the curve is of three lines
-    rows = 4;
-    second(listener, *workers, 4, 1);
-    CHECK(screen.lines.size() == 4);
+    for (int number = 3; const int lines : {7, 4}) {  // with a curve of three lines, and without one
+      rows = lines;
+      second(listener, number++, 1);
+      CHECK(std::ssize(screen.lines) == lines);
+    }
     columns = 31;
     screen.resize(31);
-    second(listener, *workers, 5, 1);
+    second(listener, 5, 1);
     CHECK(shown() ==
           "epoch 1/1  10%  score 1.4000\n"
           "worker 0  score 1.0000        \n"
           "worker 1  score 2.0000        \n"
           "# computing, d waiting for dat");
     rows = 1;
-    second(listener, *workers, 6, 1);
+    second(listener, 6, 1);
     CHECK(screen.lines.size() == 1);
     CHECK_FALSE(screen.wrapped);
     return;
@@ -117,16 +115,14 @@ TEST_CASE_FIXTURE(Watched,
 TEST_CASE_FIXTURE(Watched, "the terminal shows colours unless NO_COLOR is set") {
   for (const auto& [value, coloured] :
        {std::pair(std::optional<std::string>(), true), {"", true}, {"1", false}, {"0", false}}) {
-    const test::Environment noColour("NO_COLOR", value);
+    const Environment noColour("NO_COLOR", value);
     auto unset = options();
     unset.colour.reset();
     WatchListener listener(unset);
-    const auto workers = listener.workers();
     start(listener);
-    written.clear();
-    second(listener, *workers, 1, 3);
-    CHECK((written.find("\x1b[32m########") != std::string::npos) == coloured);
-    CHECK((written.find("m") != std::string::npos));
+    second(listener, 1, 3);
+    CHECK(contains(written, "\x1b[32m########") == coloured);
+    CHECK_CONTAINS(written, "m");
     listener.onFitEnd(trainer);
   }
 }
@@ -137,26 +133,23 @@ TEST_CASE_FIXTURE(Watched, "a curve is drawn in braille if the locale is UTF-8")
                                                  {"C.utf8", "C", "xterm", true},
                                                  {"", "", "xterm", false},
                                                  {"", "C.UTF-8", "linux", false}}) {
-    const test::Environment a("LC_ALL", all), b("LC_CTYPE", ""), c("LANG", lang), d("TERM", term);
+    CAPTURE(lang);
+    const Environment a("LC_ALL", all), b("LC_CTYPE", ""), c("LANG", lang), d("TERM", term);
     auto unset = options();
     unset.braille.reset();
     WatchListener listener(unset);
-    const auto workers = listener.workers();
     start(listener);
-    written.clear();
-    second(listener, *workers, 1, 3);
-    second(listener, *workers, 2, 1);
-    CAPTURE(lang);
-    CHECK((written.find("\xe2\xa0") != std::string::npos) == braille);
+    second(listener, 1, 3);
+    second(listener, 2, 1);
+    CHECK(contains(written, "\xe2\xa0") == braille);
     listener.onFitEnd(trainer);
   }
 }
 
 TEST_CASE_FIXTURE(Watched, "without a terminal the lines are those of the progress listener") {
   WatchListener listener(options(false));
-  const auto workers = listener.workers();
   start(listener);
-  for (int i = 1; i <= 10; ++i) second(listener, *workers, i, 3);
+  for (int i = 1; i <= 10; ++i) second(listener, i, 3);
   CHECK(written == "epoch 1/1: 20 % (20 of 100 batches), 150 samples/s, score 3.0000, 0:40 left\n");
 }
 
@@ -171,4 +164,5 @@ TEST_CASE("workers that do not fit the terminal's rows are only counted") {
   CHECK(workerRows({}, 60, 4, false).empty());
 }
 
-}  // namespace muster
+}  // namespace
+}  // namespace muster::test

@@ -5,44 +5,29 @@
 #include "tests/support/test.h"
 #include "tests/support/toy_model.h"
 
-using namespace muster;
-using namespace muster::test;
-
+namespace muster::test {
 namespace {
 
 std::int64_t inBins(const Histogram& h) {
   return std::accumulate(h.bins.begin(), h.bins.end(), std::int64_t{0});
 }
 
-}  // namespace
-
 TEST_CASE("a histogram counts each number in the bin of its value") {
   std::vector<float> values(100);
   std::iota(values.begin(), values.end(), 0.0F);  // 0 to 99: bins of 99/50
   const auto h = histogramOf(std::span<const float>(values));
-  CHECK(h.count == 100);
-  CHECK(h.min == 0);
-  CHECK(h.max == 99);
-  CHECK(h.sum == 4950);
-  CHECK(h.sumOfSquares == 328350);
+  CHECK(textOf(h.count, h.min, h.max, h.sum, h.sumOfSquares, inBins(h)) == "100 0 99 4950 328350 100");
   CHECK(h.norm() == std::sqrt(328350.0));
-  CHECK(inBins(h) == 100);
-  CHECK(h.bins.front() == 2);
-  CHECK(h.bins.back() == 2);  // 98 and 99, the end of the last bin
-  CHECK(h.edge(0) == 0);
-  CHECK(h.edge(Histogram::kBins) == 99);
+  CHECK(textOf(h.bins.front(), h.bins.back()) == "2 2");  // 98 and 99, the end of the last bin
+  CHECK(textOf(h.edge(0), h.edge(Histogram::kBins)) == "0 99");
 }
 
 TEST_CASE("numbers that are not finite are in no bin and no sum") {
   const std::vector<float> values{kNan, 1, -kInfinity, 3, kInfinity};
   const auto h = histogramOf(std::span<const float>(values));
-  CHECK(h.nonFinite == 3);
-  CHECK(h.count == 2);
-  CHECK(h.sum == 4);
-  CHECK(inBins(h) == 2);
+  CHECK(textOf(h.nonFinite, h.count, h.sum, inBins(h)) == "3 2 4 2");
   const auto none = histogramOf(std::span<const float>());
-  CHECK(none.count == 0);
-  CHECK(none.norm() == 0);
+  CHECK(textOf(none.count, none.norm()) == "0 0");
 }
 
 TEST_CASE("equal numbers are all in the first bin, and the largest range has finite bins") {
@@ -56,9 +41,7 @@ TEST_CASE("equal numbers are all in the first bin, and the largest range has fin
 TEST_CASE("a histogram of changes counts the differences of two tensors") {
   const std::vector<float> before{1, 2, 3}, after{2, 2, 1};
   const auto h = histogramOf(std::span<const float>(after), std::span<const float>(before));
-  CHECK(h.min == -2);
-  CHECK(h.max == 1);
-  CHECK(h.sum == -1);
+  CHECK(textOf(h.min, h.max, h.sum) == "-2 1 -1");
   CHECK_CONTAINS(thrown<InvalidArgument>([&] {
                    histogramOf(std::span<const float>(after), std::span<const float>(before).first(2));
                  }),
@@ -80,3 +63,6 @@ TEST_CASE("changes of layers are those between two snapshots of a model") {
   CHECK(seen[0].ratio() == std::sqrt(18.0) / 5);
   CHECK(!layers.begun());
 }
+
+}  // namespace
+}  // namespace muster::test

@@ -1,7 +1,5 @@
 #include "muster/core/listeners/watch/page/page_directory.h"
 
-#include <fmt/format.h>
-
 #include <fstream>
 
 #include "muster/core/listeners/watch/page/curves_file.h"
@@ -10,19 +8,17 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
-using namespace muster;
-using namespace muster::test;
-using namespace std::chrono_literals;
-
+namespace muster::test {
 namespace {
 
-std::size_t countOf(const std::string& text, const std::string& part) {
+using namespace std::chrono_literals;
+
+/// How many pieces of news a page is sent.
+std::size_t piecesOf(const std::string& text, const std::string& part = "\"news\"") {
   std::size_t count = 0;
   for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
   return count;
 }
-
-}  // namespace
 
 TEST_CASE("the page shows the runs of a directory, those that grow, and those that are added later") {
   const TemporaryDirectory directory;
@@ -43,10 +39,10 @@ TEST_CASE("the page shows the runs of a directory, those that grow, and those th
   runs.update();
   CHECK(runs.runs() == 2);
   const auto news = early->news();
-  CHECK(countOf(news, "\"news\"") == 2);
+  CHECK(piecesOf(news) == 2);
   CHECK_CONTAINS(news, "[[2,0.25]]");
   CHECK_CONTAINS(news, "\"run\":\"averaging/seed-2\"");
-  CHECK(countOf(runs.reader()->news(), "\"news\"") == 3);  // all lines, for one that comes late
+  CHECK(piecesOf(runs.reader()->news()) == 3);  // all lines, for one that comes late
   CHECK_CONTAINS(stillPage(runs.news()), "averaging \\u003cf3>");
 
   // When points are thinned the file is written anew, and what is sent says so.
@@ -54,32 +50,29 @@ TEST_CASE("the page shows the runs of a directory, those that grow, and those th
   file.update(store, true);
   runs.update();
   const auto anew = early->news();
-  CHECK(countOf(anew, "\"all\":true") == 1);
-  CHECK(countOf(anew, "\"news\"") == 1);
-  const auto text = readFile(directory.path() / "averaging" / "seed-1.curves.jsonl");
-  CHECK(countOf(text, "\n") == 2);
+  CHECK(piecesOf(anew, "\"all\":true") == 1);
+  CHECK(piecesOf(anew) == 1);
+  CHECK(linesOf(readFile(directory / "averaging/seed-1.curves.jsonl")).size() == 2);
 }
 
 TEST_CASE("an incomplete line is read later, and a file that holds no curves gives one warning") {
   const TemporaryDirectory directory;
-  {
-    std::ofstream out(directory / "a.curves.jsonl");
-    out << curvesHead("") << "{\"series\":[]}\n{\"ser";
-  }
+  writeFile(directory / "a.curves.jsonl", std::string(curvesHead("")) + "{\"series\":[]}\n{\"ser");
   writeFile(directory / "other.jsonl", "not ours");
   writeFile(directory / "b.curves.jsonl", "{\"program\":\"muster compare\"}\n");
   writeFile(directory / "c.curves.jsonl", "no JSON\n");
   const LogLines log;
   PageDirectory runs(directory.path(), 0ms);
-  CHECK(runs.runs() == 1);
-  CHECK(log.all().size() == 2);
-  runs.update();
-  CHECK(log.all().size() == 2);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(runs.runs() == 1);
+    CHECK(log.all().size() == 2);
+    runs.update();
+  }
   const auto reader = runs.reader();
   CHECK(reader->news() == R"([{"run":"a","group":"a","news":{"series":[]}}])");
   std::ofstream(directory / "a.curves.jsonl", std::ios::app) << "ies\":[]}\n";
   runs.update();
-  CHECK(countOf(reader->news(), "\"news\"") == 1);
+  CHECK(piecesOf(reader->news()) == 1);
   CHECK(thrown<FileError>([&] {
           PageDirectory(directory / std::string(256, 'x'));
         }).ends_with(": cannot be read: File name too long"));
@@ -107,11 +100,10 @@ TEST_CASE("links to directories are followed, each run is shown once, and loops 
   link(outside / "far", root / "away again");
   link(outside.path(), outside / "far" / "back");  // leads to `c`, and to `far` again
   link("nowhere", root / "broken");
-  std::vector<std::string> found;
-  for (const auto& file : curvesBelow(root)) found.push_back(file.lexically_relative(root).string());
-  std::ranges::sort(found);
+  std::multiset<std::string> found;
+  for (const auto& file : curvesBelow(root)) found.insert(file.lexically_relative(root).string());
   CHECK(found ==
-        std::vector<std::string>{"away/b.curves.jsonl", "away/back/c.curves.jsonl", "own/a.curves.jsonl"});
+        std::multiset<std::string>{"away/b.curves.jsonl", "away/back/c.curves.jsonl", "own/a.curves.jsonl"});
   CHECK(PageDirectory(root).runs() == 3);
   CHECK(PageDirectory(root / "away").runs() == 1);  // `back` is above it
 
@@ -138,3 +130,6 @@ TEST_CASE("a file of curves that cannot be written gives one warning") {
   }
   CHECK(log.all().size() == 1);
 }
+
+}  // namespace
+}  // namespace muster::test

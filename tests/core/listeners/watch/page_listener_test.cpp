@@ -11,15 +11,14 @@
 #include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
 
-using namespace muster;
-using namespace muster::test;
-using namespace std::chrono_literals;
-
+namespace muster::test {
 namespace {
 
+using namespace std::chrono_literals;
+
 /// A page with ticks of a millisecond, so that tests need not wait.
-struct Page {
-  explicit Page(PageLimits limits = {}) {
+struct ServedPage {
+  explicit ServedPage(PageLimits limits = {}) {
     if (limits.tick == PageLimits().tick) limits.tick = 1ms;
     listener = std::make_shared<PageListener>(
         PageOptions{.sink = [this](std::string_view line) { lines.emplace_back(line); },
@@ -66,21 +65,26 @@ std::string headerOf(const std::string& answer, const std::string& name) {
   return answer.substr(value, answer.find("\r\n", value) - value);
 }
 
+/// All fields are tested in page_answer_test.
 void checkSecurity(const std::string& answer) {
-  CHECK(headerOf(answer, "Content-Security-Policy") ==
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
-  CHECK(headerOf(answer, "Referrer-Policy") == "no-referrer");
-  CHECK(headerOf(answer, "X-Content-Type-Options") == "nosniff");
-  CHECK(headerOf(answer, "Cross-Origin-Resource-Policy") == "same-origin");
+  CHECK(headerOf(answer, "Content-Security-Policy").starts_with("default-src 'none'; "));
   CHECK(headerOf(answer, "Cache-Control") == "no-store");
   CHECK_LACKS(answer, "Access-Control-");
 }
 
-}  // namespace
+/// Two workers train a model of 5 numbers with a page on seven batches.
+struct Trained {
+  explicit Trained(PageListener& page)
+      : wrapper(toyWrapper(model, 2, 2)
+                    .listeners({std::shared_ptr<Listener>(std::shared_ptr<void>(), &page), page.workers()})
+                    .build()) {}
+  ToyModel model{{.size = 5}};
+  ToyIterator data{randomBatches(3, 7, 4, 5, true), 5};
+  ParallelWrapper wrapper;
+};
 
 TEST_CASE("a page listener prints an address with a token, and a command for ssh") {
-  const Page page;
+  const ServedPage page;
   REQUIRE(page.lines.size() == 2);
   CHECK(page.lines[0] == "page: http://" + page.host() + "/?token=" + page.token());
   CHECK(page.token().size() == 64);
@@ -88,7 +92,7 @@ TEST_CASE("a page listener prints an address with a token, and a command for ssh
 }
 
 TEST_CASE("the address gives a cookie, with which the page and its files are served") {
-  const Page page;
+  const ServedPage page;
   const auto first = page.answer(page.request("/?token=" + page.token()));
   CHECK(statusOf(first) == "HTTP/1.1 303 See Other");
   CHECK(headerOf(first, "Location") == "/");
@@ -102,55 +106,40 @@ TEST_CASE("the address gives a cookie, with which the page and its files are ser
     CHECK(answer.substr(answer.find("\r\n\r\n") + 4) == asset.text);
     checkSecurity(answer);
   }
-  // The content security policy forbids inline code.
-  const auto html = page.get("/");
-  CHECK_LACKS(html, "style=");
-  CHECK_LACKS(html, "<style");
-  CHECK_LACKS(html, "<script>");
+  const auto html = page.get("/");  // the content security policy forbids inline code
+  for (const char* part : {"style=", "<style", "<script>"}) CHECK_LACKS(html, part);
   CHECK_FALSE(std::regex_search(html, std::regex("\\son[a-z]+ *=")));
 }
 
-TEST_CASE("every kind of request that must be refused is refused over sockets") {
-  const Page page;
+// page_access_test has all kinds of hosts, targets, methods and cookies.
+TEST_CASE("a request of each kind that must be refused is refused over sockets") {
+  const ServedPage page;
   const std::string cookie = "Cookie: " + page.cookie() + "\r\n";
+  const auto port = std::to_string(page.listener->port());
   const auto refused = [&](const std::string& bytes, const std::string& status) {
     const auto answer = page.answer(bytes);
     CHECK_MESSAGE(statusOf(answer) == "HTTP/1.1 " + status, bytes.substr(0, 80));
     CHECK_LACKS(answer, page.token());
     checkSecurity(answer);
-    return answer;
   };
-  const auto other = [&](const std::string& host) {
-    return "GET / HTTP/1.1\r\nHost: " + host + "\r\n" + cookie + "\r\n";
-  };
-  const auto port = std::to_string(page.listener->port());
-  for (const auto& host : {"evil.example:" + port, std::string("127.0.0.1"), std::string("localhost"),
-                           "127.0.0.1.evil.example:" + port, "localhost:" + port + "0", std::string()})
-    refused(other(host), "421 Misdirected Request");
-  refused("GET / HTTP/1.1\r\n" + cookie + "\r\n", "421 Misdirected Request");
+  for (const auto& host : {"Host: evil.example:" + port + "\r\n", std::string("Host: \r\n"), std::string()})
+    refused("GET / HTTP/1.1\r\n" + host + cookie + "\r\n", "421 Misdirected Request");
   refused("GET / HTTP/1.0\r\n\r\n", "421 Misdirected Request");
   refused(page.request("/", cookie + "Host: " + page.host() + "\r\n"), "400 Bad Request");
-
-  for (const auto* method : {"POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH"}) {
-    const auto answer = page.answer(page.request("/", cookie, method));
-    CHECK(statusOf(answer) == "HTTP/1.1 405 Method Not Allowed");
-    CHECK(headerOf(answer, "Allow") == "GET");
-  }
+  CHECK(headerOf(page.answer(page.request("/", cookie, "HEAD")), "Allow") == "GET");
   refused(page.request("/", cookie + "Content-Length: 5\r\n", "POST") + "hello", "405 Method Not Allowed");
-  for (const auto* target :
-       {"/", "/page.js", "/events", "/none", "/?token=", "/?token=0", "/?token=x&token=y"})
+  for (const auto* target : {"/page.js", "/events", "/?token=x&token=y"})
     refused(page.request(target), "403 Forbidden");
   refused(page.request("/", "Cookie: muster-" + port + "=" + std::string(64, '0') + "\r\n"), "403 Forbidden");
   refused(page.request("/", "Cookie: muster-1=" + page.token() + "\r\n"), "403 Forbidden");
-  for (const auto* target : {"/none", "/../etc/passwd", "/page.js/", "//", "/%2e%2e"})
-    refused(page.request(target, cookie), "404 Not Found");
+  refused(page.request("/../etc/passwd", cookie), "404 Not Found");
   refused(page.request("http://" + page.host() + "/", cookie), "400 Bad Request");
   refused("what is this\r\n\r\n", "400 Bad Request");
   refused(page.request("/", cookie + "X: " + std::string(20'000, 'x') + "\r\n"), "400 Bad Request");
 }
 
 TEST_CASE("a client receives all earlier events, then the new ones, as JSON that any parser reads") {
-  Page page;
+  ServedPage page;
   page.listener->text("plan", "<b>two</b> workers");
   page.listener->point("mine/one", 3, 0.5);
   const auto client = page.events();
@@ -166,33 +155,14 @@ TEST_CASE("a client receives all earlier events, then the new ones, as JSON that
   CHECK(boost::json::serialize(news.at("series")) == R"([{"name":"mine/one","points":[[4,2.5E-1]]}])");
 }
 
-TEST_CASE("the page receives all readings of a training") {
-  Page page;
-  ToyModel model({.size = 5});
-  ToyIterator data(randomBatches(3, 7, 4, 5, true), 5);
-  auto wrapper = toyWrapper(model, 2, 2).listeners({page.listener, page.listener->workers()}).build();
-  wrapper.fit(data, 2);
-  const auto client = page.events();
-  const auto text = client->receiveUntil("\"running\":false");
-  for (const char* part :
-       {"score/merged", "score/worker 0", "score/worker 1", "merge/divergence", "score/epoch",
-        "training/samples per second", "time/all/computing", "time/worker 1/merging", "memory/resident bytes",
-        "norm/p", "ratio/p", "at/samples", "at/seconds", "at/bytes", "\"epoch\":2,\"lastEpoch\":2",
-        "\"machine\":\"", " of memory"})
-    CHECK_MESSAGE(contains(text, part), part);
-}
-
 TEST_CASE("the last round of a short training is shown, with its speed and histograms") {
   PageListener page({.serve = false, .readEvery = 1h});
-  ToyModel model({.size = 5});
-  ToyIterator data(randomBatches(3, 7, 4, 5, false), 5);
-  data.knownExamples = 28;
-  data.knownBatchSize = 4;
-  std::shared_ptr<Listener> listener(&page, [](Listener*) {});
-  auto wrapper = toyWrapper(model, 2, 2).listeners({listener, page.workers()}).build();
-  wrapper.fit(data, 3);
+  Trained trained(page);
+  trained.data.knownExamples = 7 * 4;  // so it has 7 batches
+  trained.data.knownBatchSize = 4;
+  trained.wrapper.fit(trained.data, 3);
   const auto text = page.still("");
-  CHECK(text.find(R"("histograms":{"step":12,)") != std::string::npos);  // 4 iterations of worker 0 an epoch
+  CHECK_CONTAINS(text, R"("histograms":{"step":12,)");  // 4 iterations of worker 0 an epoch
   for (const char* name :
        {"score/merged", "score/worker 0", "training/samples per second", "time/all/computing", "ratio/p"}) {
     const auto begin = text.find(fmt::format("\"name\":\"{}\"", name));
@@ -202,24 +172,39 @@ TEST_CASE("the last round of a short training is shown, with its speed and histo
   }
 }
 
-TEST_CASE("a page that is not served is one file with all data, and a file of curves that grows") {
+TEST_CASE(
+    "a page that is not served is one file with all readings of a training, and a file of curves that "
+    "grows") {
   const TemporaryDirectory directory;
   const auto path = directory / "runs" / "averaging" / "seed-1.curves.jsonl";
   PageListener page({.serve = false, .curves = path, .group = "averaging", .readEvery = 0ms});
   page.text("plan", "</script><script>");
-  ToyModel model({.size = 5});
-  ToyIterator data(randomBatches(3, 7, 4, 5, true), 5);
-  std::shared_ptr<Listener> listener(&page, [](Listener*) {});
-  auto wrapper = toyWrapper(model, 2, 2).listeners({listener, page.workers()}).build();
-  wrapper.fit(data, 2);
+  Trained trained(page);
+  trained.wrapper.fit(trained.data, 2);
 
   const auto html = page.still(R"({"document":{"title":"<mine>"}})");
-  CHECK_CONTAINS(html, "score/worker 1");
-  CHECK_CONTAINS(html, "\\u003cmine>");
-  CHECK_CONTAINS(html, "\\u003c/script>\\u003cscript>");
-  CHECK_CONTAINS(html, "default-src 'none'");
-  CHECK_LACKS(html, " src=\"");
-  CHECK_LACKS(html, "/page.css");
+  for (const char* part : {"score/merged",
+                           "score/worker 0",
+                           "score/worker 1",
+                           "merge/divergence",
+                           "score/epoch",
+                           "training/samples per second",
+                           "time/all/computing",
+                           "time/worker 1/merging",
+                           "memory/resident bytes",
+                           "norm/p",
+                           "ratio/p",
+                           "at/samples",
+                           "at/seconds",
+                           "at/bytes",
+                           "\"epoch\":2,\"lastEpoch\":2",
+                           "\"machine\":\"",
+                           " of memory",
+                           "\\u003cmine>",
+                           "\\u003c/script>\\u003cscript>",
+                           "default-src 'none'"})
+    CHECK_MESSAGE(contains(html, part), part);
+  for (const char* part : {" src=\"", "/page.css"}) CHECK_MESSAGE(!contains(html, part), part);
 
   const auto text = readFile(path);
   CHECK(text.starts_with("{\"format\":\"muster-curves/1\",\"group\":\"averaging\"}\n"));
@@ -233,18 +218,17 @@ TEST_CASE("a page that is not served is one file with all data, and a file of cu
   const auto ended = readFile(path);
   CHECK_CONTAINS(ended, "\"failed\":\"worker 1 failed\"");
   CHECK_CONTAINS(ended, ",null]");  // the score that is no number
-  wrapper.fit(data, 1);
+  trained.wrapper.fit(trained.data, 1);
   CHECK_LACKS(page.still(), "worker 1 failed");
   CHECK_LACKS(readFile(path), "worker 1 failed");
   CHECK_REFUSED(page.port(), "page: it is not served, so it has no port");
-  const auto name = thrown<InvalidArgument>([] { PageListener({.serve = false, .curves = "a.json"}); });
-  CHECK(name ==
-        "curves: the name of a run's file must end in .curves.jsonl, by which muster page finds it; got "
-        "a.json");
+  CHECK_REFUSED(PageListener({.serve = false, .curves = "a.json"}),
+                "curves: the name of a run's file must end in .curves.jsonl, by which muster page finds it; "
+                "got a.json");
 }
 
 TEST_CASE("a client that reads nothing is dropped, and others are served") {
-  Page page({.writing = 3s, .connections = 2, .sendBuffer = 65536});
+  ServedPage page({.writing = 3s, .connections = 2, .sendBuffer = 65536});
   const auto slow = page.events(/*receiveBuffer=*/2048);
   const auto quick = page.events();
   page.listener->text("big", std::string(4'000'000, 'x'));
@@ -259,7 +243,7 @@ TEST_CASE("a client that reads nothing is dropped, and others are served") {
 }
 
 TEST_CASE("an incomplete request is given up, and so are too many connections") {
-  const Page page({.reading = 100ms, .connections = 3});
+  const ServedPage page({.reading = 100ms, .connections = 3});
   const RawClient silent(page.listener->port());
   silent.send("GET / HT");
   CHECK(silent.receiveAll().empty());  // the server closed the connection
@@ -270,7 +254,7 @@ TEST_CASE("an incomplete request is given up, and so are too many connections") 
 }
 
 TEST_CASE("silent connections do not lock others out, and do not end those that are served") {
-  const Page page({.reading = 1h, .connections = 4});
+  const ServedPage page({.reading = 1h, .connections = 4});
   const auto events = page.events();
   CHECK_CONTAINS(events->receiveUntil("\n\n"), "200 OK");
   std::vector<std::unique_ptr<RawClient>> silent;
@@ -283,16 +267,8 @@ TEST_CASE("silent connections do not lock others out, and do not end those that 
   CHECK_CONTAINS(events->receiveUntil("after"), "after");
 }
 
-TEST_CASE("a page listener can end while clients are connected") {
-  auto page = std::make_unique<Page>();
-  const auto client = page->events();
-  client->receiveUntil("all");
-  page.reset();
-  client->receiveAll();  // comes back
-}
-
-TEST_CASE("the last events reach a client before the page ends") {
-  auto page = std::make_unique<Page>(PageLimits{.tick = 1h});
+TEST_CASE("a page can end while clients are connected, and the last events reach them before") {
+  auto page = std::make_unique<ServedPage>(PageLimits{.tick = 1h});
   const auto client = page->events();
   client->receiveUntil("\r\n\r\n");
   page->listener->point("the last", 1, 0.5);
@@ -301,7 +277,7 @@ TEST_CASE("the last events reach a client before the page ends") {
 }
 
 TEST_CASE("an answer being sent reaches its client before the page ends") {
-  auto page = std::make_unique<Page>(PageLimits{.ending = 20s, .sendBuffer = 2048});
+  auto page = std::make_unique<ServedPage>(PageLimits{.ending = 20s, .sendBuffer = 2048});
   const auto whole = page->get("/dygraph.js").size();
   const RawClient client(page->listener->port(), /*receiveBuffer=*/2048);
   client.send(page->request("/dygraph.js", "Cookie: " + page->cookie() + "\r\n"));
@@ -313,13 +289,16 @@ TEST_CASE("an answer being sent reaches its client before the page ends") {
 }
 
 TEST_CASE("a port that is in use or does not exist is refused") {
-  const Page page;
-  const auto problem = [](int port) {
-    return thrown<InvalidArgument>([&] { PageListener({.port = port}); });
-  };
-  CHECK(problem(page.listener->port()) ==
-        fmt::format("page: port {} of this machine is in use; give another one, or 0 for any that is free",
-                    page.listener->port()));
-  CHECK(problem(-1) == "page: the port must be between 0 and 65535, got -1");
-  CHECK(problem(65536) == "page: the port must be between 0 and 65535, got 65536");
+  const ServedPage page;
+  const int used = page.listener->port();
+  CHECK_REFUSED(
+      PageListener({.port = used}),
+      fmt::format("page: port {} of this machine is in use; give another one, or 0 for any that is free",
+                  used));
+  for (const int port : {-1, 65536})
+    CHECK_REFUSED(PageListener({.port = port}),
+                  fmt::format("page: the port must be between 0 and 65535, got {}", port));
 }
+
+}  // namespace
+}  // namespace muster::test

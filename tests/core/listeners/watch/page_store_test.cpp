@@ -3,77 +3,73 @@
 #include "muster/core/listeners/watch/page/page_json.h"
 #include "tests/support/test.h"
 
-using namespace muster;
-
+namespace muster::test {
 namespace {
 
-/// The inbox's content goes to the store.
-void deliver(PageInbox& inbox, PageStore& store) {
-  PageInbox::Content content;
-  inbox.take(content);
-  store.add(content);
-}
-
-}  // namespace
-
-TEST_CASE("a reader is sent only what it has not seen") {
+/// A store, what goes to it, and a reader.
+struct Stored {
+  /// What the reader is sent after the inbox's content went to the store.
+  std::string news() {
+    PageInbox::Content content;
+    inbox.take(content);
+    store.add(content);
+    return store.news(seen);
+  }
   PageInbox inbox;
   PageStore store;
-  PageStore::Seen early, late;
-  CHECK(store.news(early) == R"({"all":true,"lost":0,"series":[]})");
-  CHECK(store.news(early).empty());
-  inbox.point("score/merged", 1, 0.5);
-  inbox.point("score/merged", 2, 0.25);
-  deliver(inbox, store);
-  CHECK(store.news(early) ==
-        R"({"all":false,"lost":0,"series":[{"name":"score/merged","points":[[1,0.5],[2,0.25]]}]})");
-  inbox.point("score/merged", 3, 0.125);
-  inbox.text("plan", "two workers");
-  deliver(inbox, store);
-  CHECK(
-      store.news(early) ==
-      R"({"all":false,"lost":0,"series":[{"name":"score/merged","points":[[3,0.125]]}],"texts":{"plan":"two workers"}})");
-  CHECK(store.news(early).empty());
-  CHECK_CONTAINS(store.news(late), R"("points":[[1,0.5],[2,0.25],[3,0.125]])");
+  PageStore::Seen seen;
+};
+
+/// News of these series, as JSON.
+std::string seriesOnly(bool all, const std::string& series) {
+  return fmt::format(R"({{"all":{},"lost":0,"series":[{}]}})", all, series);
+}
+
+TEST_CASE("a reader is sent only what it has not seen") {
+  Stored s;
+  PageStore::Seen late;
+  CHECK(s.news() == seriesOnly(true, ""));
+  CHECK(s.news() == "");
+  s.inbox.point("score/merged", 1, 0.5);
+  s.inbox.point("score/merged", 2, 0.25);
+  CHECK(s.news() == seriesOnly(false, R"({"name":"score/merged","points":[[1,0.5],[2,0.25]]})"));
+  s.inbox.point("score/merged", 3, 0.125);
+  s.inbox.text("plan", "two workers");
+  CHECK(s.news() == R"({"all":false,"lost":0,"series":[{"name":"score/merged","points":[[3,0.125]]}],)"
+                    R"("texts":{"plan":"two workers"}})");
+  CHECK(s.news() == "");
+  CHECK_CONTAINS(s.store.news(late), R"("points":[[1,0.5],[2,0.25],[3,0.125]])");
 }
 
 TEST_CASE("when a run starts again, its failure is forgotten and all its data are sent again") {
-  PageStore store;
-  PageStore::Seen seen;
-  store.failed("out of coffee");
-  CHECK(store.news(seen) == R"({"all":true,"lost":0,"series":[],"failed":"out of coffee"})");
-  store.begins();
-  CHECK(store.news(seen) == R"({"all":true,"lost":0,"series":[]})");
-  store.begins();
-  CHECK(store.news(seen).empty());
+  Stored s;
+  s.store.failed("out of coffee");
+  CHECK(s.news() == R"({"all":true,"lost":0,"series":[],"failed":"out of coffee"})");
+  s.store.begins();
+  CHECK(s.news() == seriesOnly(true, ""));
+  s.store.begins();
+  CHECK(s.news() == "");
 }
 
 TEST_CASE("numbers that are not finite become null, and text cannot end its script") {
-  PageInbox inbox;
-  PageStore store;
-  inbox.point("a\"</script><script>alert(1)</script>\n\xff", 1, test::kNan);
-  inbox.point("b", 2, -test::kInfinity);
+  Stored s;
+  auto& inbox = s.inbox;
+  inbox.point("a\"</script><script>alert(1)</script>\n\xff", 1, kNan);
+  inbox.point("b", 2, -kInfinity);
   inbox.text("<!--", "\\ \x01 \x7f é");
   inbox.network(R"({"name": "<script>"})");
-  deliver(inbox, store);
-  PageStore::Seen seen;
-  const auto news = store.news(seen);
-  CHECK_LACKS(news, "<");
-  CHECK_LACKS(news, "\n");  // a line end would end the event
-  CHECK_CONTAINS(news, R"({"name":"b","points":[[2,null]]})");
-  CHECK_CONTAINS(news, R"("points":[[1,null]])");
-  CHECK_CONTAINS(news, R"("\u003c!--":"\\ \u0001 \u007f é")");
-  CHECK_CONTAINS(news, R"("network":{"name": "\u003cscript>"})");
+  const auto news = s.news();
+  for (const char* part : {"<", "\n"}) CHECK_LACKS(news, part);  // a line end would end the event
+  for (const char* part : {R"({"name":"b","points":[[2,null]]})", R"("points":[[1,null]])",
+                           R"("\u003c!--":"\\ \u0001 \u007f é")", R"("network":{"name": "\u003cscript>"})"})
+    CHECK_CONTAINS(news, part);
 }
 
 TEST_CASE("a thinned curve keeps its extremes and its order, and a reader is sent it again") {
   PageCurve curve;
   bool changed = false;
   for (int i = 0; i < 100'000; ++i) {
-    const double value = i == 31'415   ? 100
-                         : i == 27'182 ? -100
-                         : i == 50'001 ? test::kNan
-                                       : std::sin(i * 0.01);
+    const double value = i == 31'415 ? 100 : i == 27'182 ? -100 : i == 50'001 ? kNan : std::sin(i * 0.01);
     changed = curve.add({i, value}) || changed;
     REQUIRE(curve.points().size() < PageCurve::kMost);
   }
@@ -87,14 +83,10 @@ TEST_CASE("a thinned curve keeps its extremes and its order, and a reader is sen
   CHECK(has(27'182, -100));
   CHECK(std::ranges::count_if(curve.points(), [](const auto& p) { return std::isnan(p.value); }) == 1);
   CHECK(std::ranges::is_sorted(curve.points(), {}, &PageCurve::Point::step));
-
-  PageInbox inbox;
-  PageStore store;
-  PageStore::Seen seen;
-  store.news(seen);
-  for (std::int64_t i = 0; i < static_cast<std::int64_t>(PageCurve::kMost); ++i) inbox.point("a", i, 0.5);
-  deliver(inbox, store);
-  CHECK(store.news(seen).starts_with(R"({"all":true,)"));
+  Stored s;
+  s.news();
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(PageCurve::kMost); ++i) s.inbox.point("a", i, 0.5);
+  CHECK(s.news().starts_with(R"({"all":true,)"));
 }
 
 TEST_CASE("a curve can be read at an iteration, cut, and continued with the same groups") {
@@ -132,37 +124,27 @@ TEST_CASE("a curve can be read at an iteration, cut, and continued with the same
 }
 
 TEST_CASE("points of an earlier process come before those that the inbox has delivered") {
-  PageInbox inbox;
-  PageStore store;
-  inbox.point("own", 1, 1);
-  inbox.point("score/merged", 7, 0.5);
-  deliver(inbox, store);
-  PageStore::Seen seen;
-  store.news(seen);
-  store.putBefore("at/samples", PageCurve({{1, 8}}, 1));
-  store.putBefore("score/merged", PageCurve({{1, 0.75}, {2, 0.625}}, 8));
-  inbox.point("at/samples", 9, 72);
-  inbox.point("own", 2, 2);
-  deliver(inbox, store);
-  CHECK(store.news(seen) == R"({"all":true,"lost":0,"series":[{"name":"own","points":[[1,1],[2,2]]},)"
-                            R"({"name":"score/merged","groupSize":8,"points":[[1,0.75],[2,0.625]]},)"
-                            R"({"name":"at/samples","points":[[1,8],[9,72]]}]})");
+  Stored s;
+  s.inbox.point("own", 1, 1);
+  s.inbox.point("score/merged", 7, 0.5);
+  s.news();
+  s.store.putBefore("at/samples", PageCurve({{1, 8}}, 1));
+  s.store.putBefore("score/merged", PageCurve({{1, 0.75}, {2, 0.625}}, 8));
+  s.inbox.point("at/samples", 9, 72);
+  s.inbox.point("own", 2, 2);
+  CHECK(s.news() == seriesOnly(true, R"({"name":"own","points":[[1,1],[2,2]]},)"
+                                     R"({"name":"score/merged","groupSize":8,"points":[[1,0.75],[2,0.625]]},)"
+                                     R"({"name":"at/samples","points":[[1,8],[9,72]]})"));
 }
 
 TEST_CASE("a reader is sent everything again after a continued curve has replaced points") {
-  PageInbox inbox;
-  PageStore store;
-  store.putBefore("score/epoch", PageCurve({{3, 0.5}, {6, 0.25}}, 1));
-  PageStore::Seen seen;
-  store.news(seen);
-  inbox.point("score/epoch", 6, 0.125);
-  deliver(inbox, store);
-  CHECK(store.news(seen) ==
-        R"({"all":true,"lost":0,"series":[{"name":"score/epoch","points":[[3,0.5],[6,0.125]]}]})");
-  inbox.point("score/epoch", 9, 0.0625);
-  deliver(inbox, store);
-  CHECK(store.news(seen) ==
-        R"({"all":false,"lost":0,"series":[{"name":"score/epoch","points":[[9,0.0625]]}]})");
+  Stored s;
+  s.store.putBefore("score/epoch", PageCurve({{3, 0.5}, {6, 0.25}}, 1));
+  s.news();
+  s.inbox.point("score/epoch", 6, 0.125);
+  CHECK(s.news() == seriesOnly(true, R"({"name":"score/epoch","points":[[3,0.5],[6,0.125]]})"));
+  s.inbox.point("score/epoch", 9, 0.0625);
+  CHECK(s.news() == seriesOnly(false, R"({"name":"score/epoch","points":[[9,0.0625]]})"));
 }
 
 TEST_CASE("without a server the inbox keeps a fixed number of points, and counts those lost") {
@@ -174,24 +156,21 @@ TEST_CASE("without a server the inbox keeps a fixed number of points, and counts
   CHECK(content.lost == 7);
   inbox.point("a", 1, 1);
   inbox.take(content);
-  CHECK(content.points.size() == 1);
-  CHECK(content.lost == 0);
-  CHECK(content.newNames.empty());
+  CHECK(textOf(content.points.size(), content.lost, content.newNames.size()) == "1 0 0");
 }
 
 TEST_CASE("only the newest progress and histograms are kept") {
-  PageInbox inbox;
-  PageStore store;
-  inbox.progress({.running = true, .workers = 2, .epoch = 1, .lastEpoch = 3, .iteration = 9});
-  inbox.progress(
+  Stored s;
+  s.inbox.progress({.running = true, .workers = 2, .epoch = 1, .lastEpoch = 3, .iteration = 9});
+  s.inbox.progress(
       {.running = true, .workers = 2, .epoch = 1, .lastEpoch = 3, .iteration = 10, .batchesPerEpoch = 7});
-  LayerHistogram layer{.name = "conv<1>", .parameters = {}, .update = {}};
-  inbox.histograms({.step = 4, .layers = {layer}});
-  deliver(inbox, store);
-  PageStore::Seen seen;
-  const auto news = store.news(seen);
+  s.inbox.histograms({.step = 4, .layers = {{.name = "conv<1>", .parameters = {}, .update = {}}}});
+  const auto news = s.news();
   CHECK_CONTAINS(news, R"("progress":{"running":true,"workers":2,"epoch":1,"lastEpoch":3,"iteration":10,)"
                        R"("batches":0,"batchesPerEpoch":7,)");
   CHECK_CONTAINS(news, R"("histograms":{"step":4,"layers":[{"name":"conv\u003c1>","parameters":{"min":0,)");
-  CHECK(store.news(seen).empty());
+  CHECK(s.news() == "");
 }
+
+}  // namespace
+}  // namespace muster::test

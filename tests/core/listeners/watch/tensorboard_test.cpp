@@ -12,9 +12,7 @@
 #include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
 
-using namespace muster;
-using namespace muster::test;
-
+namespace muster::test {
 namespace {
 
 constexpr std::int64_t kWidth = 5;
@@ -61,7 +59,12 @@ std::vector<Scalar> workersScores(const RecordingListener& steps, int worker) {
   return all;
 }
 
-}  // namespace
+/// Calls `use(event, its first value)` for each event that has one.
+void eachValue(const std::filesystem::path& file,
+               const std::function<void(const Message&, const Message&)>& use) {
+  for (const auto& record : recordsOf(file))
+    if (const Message event(record); event.has(5)) use(event, event.message(5).message(1));
+}
 
 TEST_CASE("the checksum is a masked CRC32C") {
   CHECK(crc32c("123456789") == 0xe3069283U);  // the check value of the catalogue of CRCs
@@ -92,11 +95,9 @@ TEST_CASE("an event file holds histograms of the last round, however seldom they
   run.data.knownBatchSize = 4;
   run.fit();
   std::vector<std::int64_t> steps;
-  for (const auto& record : recordsOf(run.board->file())) {
-    const Message event(record);
-    if (event.has(5) && event.message(5).message(1).text(1).starts_with("parameters/"))
-      steps.push_back(event.number<std::int64_t>(2));
-  }
+  eachValue(run.board->file(), [&](const Message& event, const Message& value) {
+    if (value.text(1).starts_with("parameters/")) steps.push_back(event.number<std::int64_t>(2));
+  });
   CHECK(steps == std::vector<std::int64_t>{2, run.model.iteration()});
 }
 
@@ -105,11 +106,8 @@ TEST_CASE("an event file holds histograms of parameters after a round, and of th
   run.model.setParameters({1, 2, 3, 4, 5});
   run.fit();
   int parameters = 0, updates = 0;
-  for (const auto& record : recordsOf(run.board->file())) {
-    const Message event(record);
-    if (!event.has(5)) continue;
-    const Message value = event.message(5).message(1);
-    if (!value.has(5)) continue;
+  eachValue(run.board->file(), [&](const Message& event, const Message& value) {
+    if (!value.has(5)) return;
     const Message histogram = value.message(5);
     CHECK(histogram.number<double>(3) == kWidth);
     CHECK(histogram.text(6).size() == histogram.text(7).size());
@@ -119,7 +117,7 @@ TEST_CASE("an event file holds histograms of parameters after a round, and of th
       CHECK(histogram.number<double>(4) < 0);
       CHECK(event.number<std::int64_t>(2) == 2);
     }
-  }
+  });
   CHECK(parameters == static_cast<int>(run.scores->merges().size()));
   CHECK(updates == parameters);
   CHECK(scalarsOf(run.board->file()).at("norm/p").size() == run.scores->merges().size());
@@ -145,31 +143,29 @@ TEST_CASE("TensorBoard reads the event file") {
   const int status = std::system(command.c_str());
   const std::string text = readFile(output);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-    return test::skip(
-        "no TensorBoard (pip install tensorboard; MUSTER_TENSORBOARD_PYTHON names its Python): " + text);
+    return skip("no TensorBoard (pip install tensorboard; MUSTER_TENSORBOARD_PYTHON names its Python): " +
+                text);
   INFO(text << readFile(run.directory / "errors"));
   REQUIRE(status == 0);
-  const auto has = [&](const std::string& line) { return text.find(line + "\n") != std::string::npos; };
+  const auto has = [&](const std::string& line) { return contains(text, line + "\n"); };
   for (const auto& [tag, scalars] : scalarsOf(run.board->file()))
     for (const auto& [step, value] : scalars)
       CHECK_MESSAGE(has(fmt::format("scalar|{}|{}|{:.17g}", tag, step, value)), tag << " at " << step);
-  CHECK(has("histogram|parameters/p|2|5|5|50"));
-  CHECK(has("histogram|updates/p|2|5|5|50"));
   CHECK(has("text|plan|" + run.plan));
   for (const char* line :
-       {"option|workers|2.0", "option|strategy|averaging", "option|pinned|False", "group|arm", "status|1",
-        "metric|result/score", "metric|result/accuracy", "column|workers|3"})
+       {"histogram|parameters/p|2|5|5|50", "histogram|updates/p|2|5|5|50", "option|workers|2.0",
+        "option|strategy|averaging", "option|pinned|False", "group|arm", "status|1", "metric|result/score",
+        "metric|result/accuracy", "column|workers|3"})
     CHECK_MESSAGE(has(line), line);
 #else
-  test::skip("there is no Python 3 here");
+  skip("there is no Python 3 here");
 #endif
 }
 
 TEST_CASE(
     "on a full disk there is one warning, the same training, and a file that ends with a whole record") {
-  Watched unlimited;
+  Watched unlimited, limited;
   unlimited.fit();
-  Watched limited;
   const auto file = limited.board->file();
   const std::string told = inChild([&] {
     limitFileSize(1500);
@@ -208,3 +204,6 @@ TEST_CASE("tags and texts that are not UTF-8 or hold control characters do not b
   CHECK(scalars.at("a\\xff\\x0a") == std::vector<Scalar>{{1, 2}});
   CHECK(recordsOf(board.file()).size() == 5);
 }
+
+}  // namespace
+}  // namespace muster::test

@@ -70,11 +70,7 @@ struct Training {
   return {static_cast<const char*>(parameters.raw()), parameters.bytes()};
 }
 
-}  // namespace
-
 #ifdef MUSTER_WITH_PAGE
-namespace {
-
 using Points = std::vector<std::pair<std::int64_t, double>>;
 
 /// A page that is not served, with its file of curves, and the trainings in its directory.
@@ -100,18 +96,17 @@ std::map<std::string, Points> curvesIn(const std::filesystem::path& file) {
   return all;
 }
 
-double valueAt(const Points& points, std::int64_t step) {
-  for (const auto& [at, value] : points)
-    if (at == step) return value;
-  return kNan;
-}
-
 bool rises(const Points& points) {
-  return std::ranges::is_sorted(points, {}, [](const auto& p) { return p.first; }) &&
-         std::ranges::is_sorted(points, {}, [](const auto& p) { return p.second; });
+  return std::ranges::is_sorted(points, {}, &Points::value_type::first) &&
+         std::ranges::is_sorted(points, {}, &Points::value_type::second);
 }
 
-}  // namespace
+/// That the log says nothing of curves.
+void checkQuiet(const LogLines& log) {
+  for (const auto& line : log.all()) CHECK_LACKS(line, "curves");
+}
+
+const std::string kOther = "{\"format\":\"other\"}\n";
 
 TEST_CASE("curves of a killed training continue from its checkpoint, as if it had never ended") {
   for (const bool alone : {false, true})
@@ -119,16 +114,15 @@ TEST_CASE("curves of a killed training continue from its checkpoint, as if it ha
       CAPTURE(every);
       const TemporaryDirectory unwatched;
       Page whole, parts;
-      const auto bits = whole.train({.checkpointEvery = every, .alone = alone});
+      const Training training{.directory = &unwatched, .checkpointEvery = every, .alone = alone};
+      const auto bits = whole.train(training);
       const std::int64_t iterations = alone ? 2 * kIterations : kIterations;
       for (const std::int64_t kill : {iterations / 2 + 2, iterations - 1})
         parts.train({.killedAt = kill, .checkpointEvery = every, .alone = alone});
       const LogLines log;
-      CHECK(parts.train({.checkpointEvery = every, .alone = alone}) == bits);
-      CHECK(train({.directory = &unwatched, .checkpointEvery = every, .alone = alone},
-                  [] { return Listeners(); }) == bits);
-      for (const auto& line : log.all()) CHECK_LACKS(line, "curves");
-
+      CHECK(parts.train(training) == bits);
+      CHECK(train(training, [] { return Listeners(); }) == bits);
+      checkQuiet(log);
       auto expected = curvesIn(whole.file), found = curvesIn(parts.file);
       for (const auto* name : {"score/merged", "score/epoch", "score/worker 0", "training/learning rate"})
         CHECK_MESSAGE(found[name] == expected[name], std::string(name));
@@ -136,7 +130,8 @@ TEST_CASE("curves of a killed training continue from its checkpoint, as if it ha
       CHECK(rises(found["at/seconds"]));
       CHECK(rises(found["at/samples"]));
       // Between readings the axis is interpolated; these batches have 1 to 3 examples.
-      const double end = valueAt(found["at/samples"], iterations);
+      const auto [last, end] = found["at/samples"].back();
+      CHECK(last == iterations);
       CHECK(std::abs(end - 12.0 * kEpochs) <= (every == 3 ? 0 : 3));
       const auto page = parts.listener->still();
       CHECK_CONTAINS(page, R"("name":"score/merged","points":[[1,)");
@@ -150,64 +145,46 @@ TEST_CASE("a training that resumes no checkpoint replaces the file of curves") {
   const LogLines log;
   page.train({.killedAt = 2, .fromStart = true});
   CHECK(curvesIn(page.file)["score/merged"].size() == 2);
-  for (const auto& line : log.all()) CHECK_LACKS(line, "curves");
+  checkQuiet(log);
 }
 
 TEST_CASE(
-    "a resumed training starts a new file of curves if the old one is missing, broken or of another "
-    "network") {
-  std::string old;  // what the file held
-  std::optional<std::string> kept;
-  const auto warning = [&](const auto& change) {
+    "a resumed training has a new file of curves if the old one is missing, broken or of another network") {
+  /// Changes the file of a killed training, and resumes it. @param keeps  whether the old file is kept.
+  const auto check = [&](const std::string& reason, bool keeps, const auto& change) {
+    CAPTURE(reason);
     Page page;
     page.train({.killedAt = 8});
     change(page.file);
-    old = std::filesystem::exists(page.file) ? readFile(page.file).substr(0, 1 << 20) : "";
+    const auto begin = [](const std::filesystem::path& path) { return readFile(path).substr(0, 1 << 20); };
+    const std::string old = begin(page.file), name = page.file.string();
     const LogLines log;
     page.train({});
     const auto scores = curvesIn(page.file)["score/merged"];
     REQUIRE(!scores.empty());
-    CHECK(scores.front().first == 6);
-    CHECK(scores.size() == 7);
-    std::string all;
-    for (const auto& line : log.all())
-      if (line.find("curves") != std::string::npos) all += line;
-    CHECK_CONTAINS(all, page.file.string());
-    for (auto at = all.find(page.file.string()); at != std::string::npos; at = all.find(page.file.string()))
-      all.erase(at, page.file.string().size());
-    const auto aside = page.file.string() + ".old";
-    kept.reset();
-    if (std::filesystem::exists(aside)) kept = readFile(aside).substr(0, 1 << 20);
-    return all;
+    CHECK(textOf(scores.front().first, scores.size()) == "6 7");
+    CHECK(log.lineWith({"curves"}) ==
+          fmt::format("warning: curves of the resumed training: {}{}; they begin at iteration 5{}", name,
+                      reason, keeps ? ", and the old file is kept as " + name + ".old" : ""));
+    CHECK(std::filesystem::exists(name + ".old") == keeps);
+    if (keeps) CHECK((begin(name + ".old") == old));
   };
-  const std::string begin = "warning: curves of the resumed training: ", end = "; they begin at iteration 5";
-  CHECK(warning([](const auto& file) { std::filesystem::remove(file); }) == begin + ": was missing" + end);
-  CHECK(!kept);
-  CHECK(warning([](const auto& file) { writeFile(file, ""); }) == begin + ": was missing" + end);
-  CHECK(!kept);
+  check(": was missing", false, [](const auto& file) { std::filesystem::remove(file); });
+  check(": was missing", false, [](const auto& file) { writeFile(file, ""); });
   // It was made by a process that was killed before its fit began.
-  CHECK(warning([](const auto& file) { writeFile(file, curvesHead("group")); }) ==
-        begin + ": was missing" + end);
-  CHECK(!kept);
-  const std::string endOfOld = end + ", and the old file is kept as .old";
-  CHECK(warning([](const auto& file) { writeFile(file, "{\"format\":\"other\"}\n"); }) ==
-        begin + ", line 1: it is not a file of curves, or has another version" + endOfOld);
-  CHECK(kept == old);
-  CHECK(warning([](const auto& file) {
+  check(": was missing", false, [](const auto& file) { writeFile(file, curvesHead("group")); });
+  check(", line 1: it is not a file of curves, or has another version", true,
+        [](const auto& file) { writeFile(file, kOther); });
+  check(", line 2: the curve a has a point that is not a pair of an iteration and a value", true,
+        [](const auto& file) {
           auto text = readFile(file);
-          text.insert(text.find('\n') + 1, "{\"series\":[{\"name\":\"a\",\"points\":[[\"b\",1]]}]}\n");
+          text.insert(text.find('\n') + 1, R"({"series":[{"name":"a","points":[["b",1]]}]})"
+                                           "\n");
           writeFile(file, text);
-        }) == begin + ", line 2: the curve a has a point that is not a pair of an iteration and a value" +
-                  endOfOld);
-  CHECK(kept == old);
-  CHECK(warning([](const auto& file) { std::filesystem::resize_file(file, kMostCurvesBytes + 1); }) ==
-        begin + ": it has 268435457 bytes, and at most 268435456 are read" + endOfOld);
-  CHECK(kept == old);
-  CHECK(warning([](const auto& file) {
-          Page other{.file = file};
-          other.train({.units = 7});
-        }) == begin + ": is of another network" + endOfOld);
-  CHECK(kept == old);
+        });
+  check(": it has 268435457 bytes, and at most 268435456 are read", true,
+        [](const auto& file) { std::filesystem::resize_file(file, kMostCurvesBytes + 1); });
+  check(": is of another network", true, [](const auto& file) { Page{.file = file}.train({.units = 7}); });
   // A last line that is not whole was being written when the process was killed.
   Page page;
   page.train({.killedAt = 8});
@@ -226,7 +203,7 @@ TEST_CASE("curves continue from a checkpoint without a training state, and with 
     const auto before = curvesIn(page.file)["score/merged"];
     const LogLines log;
     page.train(again);
-    for (const auto& line : log.all()) CHECK_LACKS(line, "curves");
+    checkQuiet(log);
     const auto after = curvesIn(page.file)["score/merged"];
     REQUIRE(std::ssize(after) == scores);
     CHECK(std::equal(before.begin(), before.begin() + 5, after.begin()));
@@ -254,14 +231,14 @@ TEST_CASE("a finished training that is started again keeps its curves") {
 TEST_CASE("an old file of curves gets a name that no other file has") {
   Page page;
   page.train({.killedAt = 8});
-  const std::string other = "{\"format\":\"other\"}\n", old = page.file.string() + ".old";
-  writeFile(page.file, other);
+  const std::string old = page.file.string() + ".old";
+  writeFile(page.file, kOther);
   writeFile(old, "mine");
   std::filesystem::create_symlink("nowhere", old + "-2");
   page.train({});
   CHECK(readFile(old) == "mine");
   CHECK(std::filesystem::is_symlink(old + "-2"));
-  CHECK(readFile(old + "-3") == other);
+  CHECK(readFile(old + "-3") == kOther);
 }
 
 TEST_CASE("a file of curves that cannot be renamed stays as it is, and the training goes on") {
@@ -269,10 +246,10 @@ TEST_CASE("a file of curves that cannot be renamed stays as it is, and the train
   // Its name is so long that no file can have it with `.old` at the end.
   page.file = page.directory / (std::string(239, 'a') + ".curves.jsonl");
   page.train({.killedAt = 8});
-  writeFile(page.file, "{\"format\":\"other\"}\n");
+  writeFile(page.file, kOther);
   const LogLines log;
   page.train({});
-  CHECK(readFile(page.file) == "{\"format\":\"other\"}\n");
+  CHECK(readFile(page.file) == kOther);
   CHECK(log.lineWith({"curves: ", "cannot be renamed to ", "the training continues without them"}) != "");
 }
 
@@ -287,50 +264,45 @@ TEST_CASE("a fit() that fails before it begins leaves the file of curves as it w
 #endif
 
 #ifdef MUSTER_WITH_TENSORBOARD
-namespace {
-
-/// What TensorBoard shows of a directory with --load_fast=false: files in the order of their names, and a
-/// session's start removes all from its step on.
-std::map<std::string, std::vector<Scalar>> shown(const std::filesystem::path& directory,
-                                                 std::vector<std::int64_t>& restarts) {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) files.push_back(entry.path());
-  std::ranges::sort(files);
-  std::map<std::string, std::vector<Scalar>> all;
-  for (const auto& file : files)
-    for (const auto& record : recordsOf(file)) {
+/// What TensorBoard shows of a training's directory with --load_fast=false: files in the order of their
+/// names, and a session's start removes all from its step on. @return the steps of these starts.
+std::vector<std::int64_t> readBoard(const TemporaryDirectory& directory,
+                                    std::map<std::string, std::vector<Scalar>>& all) {
+  std::vector<std::int64_t> restarts;
+  for (const auto& name : namesIn(directory / "board"))
+    for (const auto& record : recordsOf(directory / "board" / name)) {
       const Message event(record);
       const auto step = event.number<std::int64_t>(2);
       if (event.has(7)) {
         CHECK(event.message(7).number<std::int64_t>(1) == 1);
         restarts.push_back(step);
-        for (auto& [name, scalars] : all)
+        for (auto& [tag, scalars] : all)
           std::erase_if(scalars, [&](const Scalar& s) { return s.step >= step; });
       }
       if (!event.has(5)) continue;
       const Message value = event.message(5).message(1);
       if (value.has(2)) all[value.text(1)].push_back({step, value.number<float>(2)});
     }
-  return all;
+  return restarts;
 }
 
-}  // namespace
+/// Trains with TensorBoard's files in the directory.
+std::string trainOnBoard(const Training& training, const TensorBoardOptions& options = {}) {
+  return train(training, [&]() -> Listeners {
+    const auto board = std::make_shared<TensorBoardListener>(*training.directory / "board", options);
+    return {board, board->workers()};
+  });
+}
 
 TEST_CASE("TensorBoard shows the curves of a killed and resumed training as one") {
   const TemporaryDirectory one, other;
-  const auto watch = [](const TemporaryDirectory& directory) {
-    return [&]() -> Listeners {
-      const auto board = std::make_shared<TensorBoardListener>(directory / "board");
-      return {board, board->workers()};
-    };
-  };
-  const auto bits = train({.directory = &one}, watch(one));
-  for (const std::int64_t kill : {8, 11}) train({.directory = &other, .killedAt = kill}, watch(other));
-  CHECK(train({.directory = &other}, watch(other)) == bits);
-  std::vector<std::int64_t> none, restarts;
-  auto expected = shown(one / "board", none), found = shown(other / "board", restarts);
-  CHECK(none == std::vector<std::int64_t>{1});
-  CHECK(restarts == std::vector<std::int64_t>{1, 6, 11});  // iterations after those of the checkpoints
+  const auto bits = trainOnBoard({.directory = &one});
+  for (const std::int64_t kill : {8, 11}) trainOnBoard({.directory = &other, .killedAt = kill});
+  CHECK(trainOnBoard({.directory = &other}) == bits);
+  std::map<std::string, std::vector<Scalar>> expected, found;
+  CHECK(readBoard(one, expected) == std::vector<std::int64_t>{1});
+  // Iterations after those of the checkpoints.
+  CHECK(readBoard(other, found) == std::vector<std::int64_t>{1, 6, 11});
   for (const auto* name : {"score/merged", "score/epoch", "score/worker 1", "result/score"})
     CHECK_MESSAGE(found[name] == expected[name], std::string(name));
   CHECK(found["score/merged"].size() == kIterations);
@@ -338,30 +310,26 @@ TEST_CASE("TensorBoard shows the curves of a killed and resumed training as one"
 
 TEST_CASE("TensorBoard's curves continue from a checkpoint without a training state, too") {
   const TemporaryDirectory directory;
-  const auto watch = [&]() -> Listeners {
-    return {std::make_shared<TensorBoardListener>(directory / "board")};
-  };
-  train({.directory = &directory, .killedAt = 8}, watch);
-  train({.directory = &directory, .stateless = true}, watch);
-  std::vector<std::int64_t> restarts;
-  CHECK(shown(directory / "board", restarts)["score/merged"].size() == 5 + 9);
-  CHECK(restarts == std::vector<std::int64_t>{1, 6});
+  trainOnBoard({.directory = &directory, .killedAt = 8});
+  trainOnBoard({.directory = &directory, .stateless = true});
+  std::map<std::string, std::vector<Scalar>> found;
+  CHECK(readBoard(directory, found) == std::vector<std::int64_t>{1, 6});
+  CHECK(found["score/merged"].size() == 5 + 9);
 }
 
 TEST_CASE("TensorBoard shows the last training of a directory, if no other process writes there") {
   const auto trained = [](bool shared) {
     const TemporaryDirectory directory;
     for (const std::int64_t kill : {8, 3})
-      train({.directory = &directory, .killedAt = kill, .fromStart = true}, [&]() -> Listeners {
-        return {
-            std::make_shared<TensorBoardListener>(directory / "board", TensorBoardOptions{.shared = shared})};
-      });
-    std::vector<std::int64_t> restarts;
-    return shown(directory / "board", restarts)["score/merged"].size();
+      trainOnBoard({.directory = &directory, .killedAt = kill, .fromStart = true}, {.shared = shared});
+    std::map<std::string, std::vector<Scalar>> found;
+    readBoard(directory, found);
+    return found["score/merged"].size();
   };
   CHECK(trained(false) == 3);
   CHECK(trained(true) == 11);
 }
 #endif
 
+}  // namespace
 }  // namespace muster::test

@@ -1,5 +1,6 @@
 #include "muster/core/listeners/watch_listener.h"
 #include "muster/parallel/strategies/outer_averaging.h"
+#include "tests/parallel/builder_of.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
@@ -11,30 +12,19 @@
 #include "muster/core/listeners/watch/page/page_listener.h"
 #endif
 
-using namespace muster;
-using namespace muster::test;
-
+namespace muster::test {
 namespace {
 
-constexpr std::int64_t kWidth = 37;
-
-const std::vector<AnyStrategy>& strategies() {
-  static const std::vector<AnyStrategy> all{
-      Averaging{.frequency = 3}, Averaging{.frequency = 2, .updaterState = UpdaterState::Keep},
-      OuterAveraging::diloco(), SynchronousGradients{}, SharedGradients{}};
-  return all;
-}
-
-/// Three epochs with a strategy, or two without a wrapper, in which listeners get the trained model itself.
-std::vector<std::byte> bitsAfter(const AnyStrategy* strategy, const Listeners& listeners) {
+/// Three epochs with a rule, or two without a wrapper, in which listeners get the trained model itself.
+std::vector<std::byte> bitsAfter(const std::optional<AnyStrategy>& rule, const Listeners& listeners) {
+  constexpr std::int64_t kWidth = 37;
   ToyModel model(
       {.size = kWidth, .training = {.updater = Nesterovs{.learningRate = 0.1}}, .statistics = true});
   ToyIterator data(randomBatches(11, 13, 6, kWidth, true), kWidth);
-  if (!strategy) {
+  if (!rule) {
     fitWith(model, 0, data, 2, listeners);
   } else {
-    auto builder = ParallelWrapper::Builder(model);
-    auto wrapper = builder.workers(2).pinThreads(false).strategy(*strategy).listeners(listeners).build();
+    auto wrapper = builderOf(model, 2, *rule).listeners(listeners).build();
     wrapper.fit(data, 2);
     wrapper.fit(data);
   }
@@ -43,16 +33,16 @@ std::vector<std::byte> bitsAfter(const AnyStrategy* strategy, const Listeners& l
 
 /// Checks that what `watch` makes, with the part that listens to workers, changes no bit of a training.
 [[maybe_unused]] void checkChangesNothing(const auto& watch) {
-  std::vector<const AnyStrategy*> all{nullptr};
-  for (const auto& strategy : strategies()) all.push_back(&strategy);
-  for (const auto* strategy : all) {
+  using Rule = std::optional<AnyStrategy>;
+  for (const Rule& rule :
+       {Rule(), Rule(Averaging{.frequency = 3}),
+        Rule(Averaging{.frequency = 2, .updaterState = UpdaterState::Keep}), Rule(OuterAveraging::diloco()),
+        Rule(SynchronousGradients{}), Rule(SharedGradients{})}) {
     const TemporaryDirectory directory;
     const auto watcher = watch(directory);
-    CHECK(bitsAfter(strategy, {watcher, watcher->workers()}) == bitsAfter(strategy, {}));
+    CHECK(bitsAfter(rule, {watcher, watcher->workers()}) == bitsAfter(rule, {}));
   }
 }
-
-}  // namespace
 
 TEST_CASE("watching in the terminal changes no bit of a training, whatever the strategy") {
   checkChangesNothing([](const auto&) {
@@ -76,3 +66,6 @@ TEST_CASE("the page changes no bit of a training, whatever the strategy") {
   });
 }
 #endif
+
+}  // namespace
+}  // namespace muster::test
