@@ -8,8 +8,19 @@
 namespace muster::detail {
 namespace {
 
-using test::contains;
 using test::Given;
+
+const Plot& named(const std::vector<Plot>& plots, const std::string& name) {
+  const auto found = std::ranges::find(plots, name, &Plot::name);
+  REQUIRE_MESSAGE(found != plots.end(), name);
+  return *found;
+}
+
+std::set<std::string> namesOf(const std::vector<Plot>& plots) {
+  std::set<std::string> names;
+  for (const auto& plot : plots) names.insert(plot.name);
+  return names;
+}
 
 TEST_CASE("any two arms have strokes that differ") {
   std::set<std::string> strokes;
@@ -63,11 +74,10 @@ TEST_CASE("an axis of zeros spans one up and down") {
 TEST_CASE("all figures have a name of the list, by which a later report removes them") {
   Given given({"a", "c"});
   given.c.link = NetworkLink{.bytesPerSecond = 1e9};
-  for (std::int64_t seed = 1; seed <= 2; ++seed)
+  for (const std::int64_t seed : {1, 2})
     for (const std::size_t arm : {0, 1}) given.run(arm, seed, {0.5, 0.9});
-  std::set<std::string> names;
-  for (const auto& plot : plotsOf(given.c, given.summary())) names.insert(plot.name);
-  CHECK(names == std::set<std::string>(std::begin(kPlotNames), std::end(kPlotNames)));
+  CHECK(namesOf(plotsOf(given.c, given.summary())) ==
+        std::set<std::string>(std::begin(kPlotNames), std::end(kPlotNames)));
 }
 
 TEST_CASE("curves are drawn with their numbers, and a single test gives no column of dots") {
@@ -76,62 +86,48 @@ TEST_CASE("curves are drawn with their numbers, and a single test gives no colum
     given.run(0, seed, {0.5, 0.6 + 0.1 * static_cast<double>(seed)});
     given.run(1, seed, {0.5, 0.9});
   }
-  const auto named = [](const std::vector<Plot>& plots, const std::string& name) {
-    return std::ranges::find(plots, name, &Plot::name);
-  };
-  auto plots = plotsOf(given.c, given.summary());
-  const auto scores = named(plots, "score-by-samples");
-  REQUIRE(scores != plots.end());
-  CHECK_CONTAINS(scores->svg, "a &lt;b&gt;</text>");
-  CHECK(scores->values[0] ==
+  const auto plots = plotsOf(given.c, given.summary());
+  const auto& scores = named(plots, "score-by-samples");
+  CHECK_CONTAINS(scores.svg, "a &lt;b&gt;</text>");
+  CHECK(scores.values[0] ==
         std::vector<std::string>{"arm", "samples trained, all workers", "low", "mean", "high"});
   // 0.7 and 0.8 after 200 samples: 0.75 +- 0.0707107.
-  CHECK(scores->values[2] ==
-        std::vector<std::string>{"a <b>", "200", "0.6792893219", "0.75", "0.8207106781"});
-  CHECK(named(plots, "differences") != plots.end());
-  CHECK(named(plots, "score-by-bytes") != plots.end());
+  CHECK(scores.values[2] == std::vector<std::string>{"a <b>", "200", "0.6792893219", "0.75", "0.8207106781"});
+  for (const char* name : {"differences", "score-by-bytes"}) CHECK(namesOf(plots).contains(name));
   const auto page = reportPage(given.c, given.summary(), tablesOf(given.c, given.summary()), plots);
   CHECK(page.starts_with("<!DOCTYPE html>"));
   CHECK_CONTAINS(page, "<title>muster</title>");
   CHECK_LACKS(page, "<b>");
   CHECK_CONTAINS(page, "plots/score-by-samples.svg");
-
   Given once({"a", "c"});
   for (std::int64_t seed = 1; seed <= 2; ++seed)
     for (const std::size_t arm : {0, 1}) once.run(arm, seed, {0.5 + 0.1 * static_cast<double>(seed)});
-  plots = plotsOf(once.c, once.summary());
-  CHECK(named(plots, "score-by-samples") == plots.end());
-  CHECK(named(plots, "differences") != plots.end());
+  const auto names = namesOf(plotsOf(once.c, once.summary()));
+  CHECK((!names.contains("score-by-samples") && names.contains("differences")));
 }
 
 TEST_CASE("curves of wall times have the tables' marks, which a line explains; other curves have none") {
   Given given({"quiet", "loaded"});
   given.c.link = NetworkLink{.bytesPerSecond = 1e9};
   for (const std::size_t arm : {0, 1}) given.run(arm, 1, {0.5, 0.9});
-  const auto named = [&](const std::string& name) {
-    const auto plots = plotsOf(given.c, given.summary());
-    return *std::ranges::find(plots, name, &Plot::name);
-  };
-  CHECK_LACKS(named("score-by-seconds").svg, "quiet !");
-  CHECK_LACKS(named("score-by-seconds").svg, "measured under load");
-  CHECK(named("score-by-seconds").values.front().back() == "marks");
-
+  const auto plotOf = [&](const std::string& name) { return named(plotsOf(given.c, given.summary()), name); };
+  for (const char* part : {"quiet !", "measured under load"})
+    CHECK_LACKS(plotOf("score-by-seconds").svg, part);
+  CHECK(plotOf("score-by-seconds").values.front().back() == "marks");
   given.c.runs[1][0].loaded = true;
   for (const auto* const name : {"score-by-seconds", "projected-speed"}) {
     CAPTURE(name);
-    const auto plot = named(name);
-    CHECK_CONTAINS(plot.svg, ">quiet</text>");
-    CHECK_CONTAINS(plot.svg, ">loaded !</text>");
-    CHECK_CONTAINS(plot.svg, ">! measured under load of other programs</text>");
+    const auto plot = plotOf(name);
+    for (const char* text : {"quiet", "loaded !", "! measured under load of other programs"})
+      CHECK_CONTAINS(plot.svg, fmt::format(">{}</text>", text));
     for (const auto& row : plot.values)
       if (row != plot.values.front()) CHECK(row.back() == (row.front() == "loaded" ? "!" : ""));
   }
-  CHECK_CONTAINS(named("score-by-samples").svg, ">loaded</text>");
-  CHECK(named("score-by-samples").values.front().back() == "high");
-
+  CHECK_CONTAINS(plotOf("score-by-samples").svg, ">loaded</text>");
+  CHECK(plotOf("score-by-samples").values.front().back() == "high");
   auto& brief = given.run(0, 2, {0.5, 0.9}, 0.2);
   brief.threads = 4;
-  const auto plot = named("score-by-seconds");
+  const auto plot = plotOf("score-by-seconds");
   CHECK_CONTAINS(plot.svg, ">quiet *</text>");
   CHECK_CONTAINS(plot.svg,
                  ">* threads shared cores; ! measured under load of other programs; load is not known, "
