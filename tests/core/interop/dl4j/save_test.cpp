@@ -4,18 +4,15 @@
 #include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/interop/dl4j/made_models.h"
+#include "tests/support/arrays.h"
+#include "tests/support/batch_of.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
-using namespace muster;
-using namespace muster::test;
-
+namespace muster::test {
 namespace {
 
-std::vector<std::byte> listOfBits(const Tensor& tensor) {
-  const auto* const begin = static_cast<const std::byte*>(tensor.raw());
-  return {begin, begin + tensor.bytes()};
-}
+const std::filesystem::path kFiles = MUSTER_DL4J_FILES;
 
 /// The same value with each number as a double: 1 and 1.0 are equal.
 boost::json::value plain(boost::json::value value) {
@@ -36,30 +33,36 @@ std::unique_ptr<Network> again(Network& network, const std::filesystem::path& pa
     for (const auto& segment : block->segments->segments)
       for (const auto& other : read->state())
         if (other->name == block->name && other->segments->find(segment.name) != nullptr)
-          CHECK_MESSAGE(listOfBits(block->segment(segment)) == listOfBits(other->segment(segment.name)),
-                        segment.name);
+          CHECK_MESSAGE(sameBits(block->segment(segment), other->segment(segment.name)), segment.name);
   }
   CHECK(read->parameterCount() == network.parameterCount());
   return read;
 }
 
-}  // namespace
+/// Checks that a network computes the same bits after it was written and read again.
+std::unique_ptr<Network> checkComputesAgain(Network& network, const Batch& batch) {
+  const TemporaryDirectory directory;
+  auto read = again(network, directory / "model.zip");
+  const auto here = network.outputs(batch), there = read->outputs(batch);
+  REQUIRE(here.size() == there.size());
+  for (std::size_t i = 0; i < here.size(); ++i) CHECK(sameBits(here[i], there[i]));
+  return read;
+}
 
 TEST_CASE("a model of Deeplearning4j comes back to the same bytes") {
-  TemporaryDirectory directory;
-  for (const char* name :
+  const TemporaryDirectory directory;
+  for (const std::string name :
        {"convnet_nesterovs", "convnet_adam", "regression_adagrad", "lstm_adam", "mlp_batchnorm_rmsprop",
         "wrapper_2x3_nesterovs", "wrapper_2x2_noupdaters", "made_residual", "made_wrapper_3x2_adagrad_12"}) {
-    CAPTURE(std::string(name));
-    const auto from = std::filesystem::path(MUSTER_DL4J_FILES) / (std::string(name) + ".zip"),
-               to = directory / "again.zip";
+    CAPTURE(name);
+    const auto from = kFiles / (name + ".zip"), to = directory / "again.zip";
     const auto network = dl4j::load(from);
     const auto read = again(*network, to);
     CHECK(read->toJson() == network->toJson());
     auto before = entriesOf(from), after = entriesOf(to);
-    CHECK(entry(before, "updaterState.bin") == entry(after, "updaterState.bin"));
-    CHECK(entry(before, "coefficients.bin") == entry(after, "coefficients.bin"));
-    if (std::string_view(name) == "made_residual") continue;  // its vertices are in another order here
+    for (const char* bytes : {"updaterState.bin", "coefficients.bin"})
+      CHECK((entry(before, bytes) == entry(after, bytes)));
+    if (name == "made_residual") continue;  // its vertices are in another order here
     // Every option of every layer, but for which of two names a loss has.
     const std::string loss = "LossNegativeLogLikelihood";
     std::string there = entry(before, "configuration.json");
@@ -69,8 +72,8 @@ TEST_CASE("a model of Deeplearning4j comes back to the same bytes") {
 }
 
 TEST_CASE("variances that have changed are written as they are") {
-  TemporaryDirectory directory;
-  const auto network = dl4j::load(std::filesystem::path(MUSTER_DL4J_FILES) / "mlp_batchnorm_rmsprop.zip");
+  const TemporaryDirectory directory;
+  const auto network = dl4j::load(kFiles / "mlp_batchnorm_rmsprop.zip");
   for (const auto& block : network->blocks())
     if (block.kind == BlockKind::Statistics) block.values.data<float>()[block.values.elements() / 2] = 0.75f;
   again(*network, directory / "again.zip");
@@ -79,7 +82,6 @@ TEST_CASE("variances that have changed are written as they are") {
 }
 
 TEST_CASE("networks of muster are written and read again, layer by layer") {
-  TemporaryDirectory directory;
   MultiLayerNetwork images(
       {.seed = 5,
        .updater = Adam{.epsilonHat = true},
@@ -98,11 +100,8 @@ TEST_CASE("networks of muster are written and read again, layer by layer") {
                   Output{.classes = 3}}});
   images.init();
   images.setCounters(17, 3);
-  const auto images2 = again(images, directory / "images.zip");
-  CHECK(images2->iteration() == 17);
-  CHECK(images2->epoch() == 3);
-  const Tensor picture = Tensor::of(std::vector<float>(144, 0.5f), {1, 2, 9, 8});
-  CHECK(listOfBits(images2->output(picture)) == listOfBits(images.output(picture)));
+  const auto read = checkComputesAgain(images, batchOf(filled({1, 2, 9, 8}, 0.5f)));
+  CHECK(textOf(read->iteration(), read->epoch()) == "17 3");
 
   MultiLayerNetwork words(
       {.updater = Nesterovs{.learningRate = StepSchedule{.initial = 0.1, .every = 10}},
@@ -111,10 +110,7 @@ TEST_CASE("networks of muster are written and read again, layer by layer") {
                   Conv1d{.outChannels = 4, .kernel = 2, .causal = true}, Dense{.units = 5, .perStep = true},
                   LSTM{.units = 4}, LSTM{.units = 3, .returnSequences = false}, Output{.classes = 2}}});
   words.init();
-  const auto words2 = again(words, directory / "words.zip");
-  Tensor indices = Tensor::zeros({1, 6}, DType::Int64);
-  for (int i = 0; i < 6; ++i) indices.data<std::int64_t>()[i] = i;
-  CHECK(listOfBits(words2->output(indices)) == listOfBits(words.output(indices)));
+  checkComputesAgain(words, batchOf(integers({0, 1, 2, 3, 4, 5}, {1, 6})));
 
   ComputationGraphConfiguration graph{.seed = 9, .updater = Sgd{}, .inputs = {{"left", {4}}, {"right", {3}}}};
   const auto a = graph.add("a", Dense{.units = 4}, {"left"}),
@@ -128,16 +124,13 @@ TEST_CASE("networks of muster are written and read again, layer by layer") {
       {graph.add("half", Scale{.factor = 0.5}, {sum})}));
   ComputationGraph joined(graph);
   joined.init();
-  const auto joined2 = again(joined, directory / "graph.zip");
   Batch batch;
-  batch.features.push_back({"left", Tensor::of({1, 2, 3, 4}, {1, 4})});
-  batch.features.push_back({"right", Tensor::of({5, 6, 7}, {1, 3})});
-  for (std::size_t i = 0; i < 2; ++i)
-    CHECK(listOfBits(joined2->outputs(batch)[i]) == listOfBits(joined.outputs(batch)[i]));
+  batch.features = {{"left", Tensor::of({1, 2, 3, 4}, {1, 4})}, {"right", Tensor::of({5, 6, 7}, {1, 3})}};
+  checkComputesAgain(joined, batch);
 }
 
 TEST_CASE("what Deeplearning4j does not have is refused by name, and nothing is written") {
-  TemporaryDirectory directory;
+  const TemporaryDirectory directory;
   MultiLayerNetwork network({.updater = Lion{},
                              .clipNorm = 1,
                              .inputShape = {4},
@@ -150,3 +143,6 @@ TEST_CASE("what Deeplearning4j does not have is refused by name, and nothing is 
       "the activation gelu; the updater lion; layer norm (layernorm): Deeplearning4j has no such layer");
   CHECK(std::filesystem::is_empty(directory.path()));
 }
+
+}  // namespace
+}  // namespace muster::test

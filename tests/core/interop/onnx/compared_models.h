@@ -101,12 +101,12 @@ class ComparedModels {
       Tensor values = Batch::ensure(batch.features, input.name, input.shape.prepend(examples),
                                     input.indices ? DType::Int64 : DType::Float32);
       const RandomStream random(static_cast<std::uint64_t>(examples), input.name);
-      for (std::int64_t i = 0; i < values.elements(); ++i)
-        if (input.indices)
-          values.data<std::int64_t>()[i] = static_cast<std::int64_t>(
-              random.below(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(classes)));
-        else
-          values.data<float>()[i] = static_cast<float>(random.normal(static_cast<std::uint64_t>(i)));
+      std::uint64_t index = 0;
+      if (input.indices)
+        for (auto& value : values.span<std::int64_t>())
+          value = static_cast<std::int64_t>(random.below(index++, static_cast<std::uint64_t>(classes)));
+      else
+        for (float& value : values.span<float>()) value = static_cast<float>(random.normal(index++));
       file.add("in:" + input.name, values);
     }
     if (lengths) {

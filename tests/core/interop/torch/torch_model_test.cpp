@@ -1,16 +1,26 @@
-// Before doctest, see conv_net.h. Comparisons of vectors have brackets of their own, as glog prints vectors,
-// and not those of bytes.
+// Comparisons of vectors have brackets of their own, as glog prints vectors, and not those of bytes.
+// libtorch's headers come before doctest's, whose CHECK is not glog's.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <torch/nn.h>
 #include <torch/optim/sgd.h>
 #include <torch/serialize.h>
 #include <torch/version.h>
+#undef CHECK
+#undef CHECK_EQ
+#undef CHECK_NE
+#undef CHECK_LT
+#undef CHECK_LE
+#undef CHECK_GT
+#undef CHECK_GE
 
-#include "tests/core/interop/torch/conv_net.h"
-
+#include "muster/core/base/random.h"
+#include "muster/core/interop/torch/torch_model.h"
 #include "muster/parallel/nodes.h"
 #include "muster/parallel/strategies.h"
+#include "tests/parallel/builder_of.h"
 #include "tests/support/devices.h"
+#include "tests/support/list_iterator.h"
 #include "tests/support/rounding.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
@@ -18,31 +28,82 @@
 #include "tests/support/toy_wrapper.h"
 #include "tests/support/virtual_network.h"
 
-namespace muster {
+namespace muster::test {
 namespace {
 
-using namespace test;
+/// Images [3, 6, 6] in 4 classes.
+struct ConvNet : torch::nn::Module {
+  torch::nn::Conv2d conv{torch::nn::Conv2dOptions(3, 8, 3).padding(1)};
+  torch::nn::BatchNorm2d norm{8};
+  torch::nn::Linear dense{8 * 9, 4};
+  ConvNet() {
+    register_module("conv", conv);
+    register_module("norm", norm);
+    register_module("dense", dense);
+  }
+  torch::Tensor forward(const torch::Tensor& x) {
+    return dense(torch::max_pool2d(torch::relu(norm(conv(x))), 2).flatten(1));
+  }
+};
+
+std::shared_ptr<ConvNet> makeConvNet() {
+  return std::make_shared<ConvNet>();
+}
+
+/// The mean cross-entropy of any module's logits.
+const auto crossEntropy = [](auto& net, const TorchBatch& batch) {
+  return torch::nn::functional::cross_entropy(net.forward(batch.features()), batch.labels());
+};
+
+TrainingOptions momentum() {
+  return {.updater = Nesterovs{.learningRate = 0.05, .momentum = 0.9}, .l2 = 1e-3};
+}
+
+/// The same parameters each time.
+std::unique_ptr<TorchModel> convModel(const TrainingOptions& options = momentum()) {
+  torch::manual_seed(5);
+  return std::make_unique<TorchModel>(makeConvNet, crossEntropy, options);
+}
+
+Batch imageBatch(std::uint64_t seed, std::int64_t examples = 6) {
+  Batch batch;
+  Tensor images = Batch::ensure(batch.features, "images", {examples, 3, 6, 6});
+  Tensor labels = Batch::ensure(batch.labels, "classes", {examples}, DType::Int64);
+  const RandomStream random(seed, "torch");
+  std::uint64_t index = 0;
+  for (float& value : images.span<float>()) value = static_cast<float>(random.normal(index++));
+  for (auto& label : labels.span<std::int64_t>()) label = static_cast<std::int64_t>(random.below(index++, 4));
+  return batch;
+}
+
+ListIterator imageBatches(int count) {
+  std::vector<Batch> batches;
+  for (int b = 0; b < count; ++b) batches.push_back(imageBatch(static_cast<std::uint64_t>(b)));
+  return ListIterator(std::move(batches));
+}
 
 float* parameter(TorchModel& model, const std::string& name) {
   return model.block(BlockKind::Parameters).segment(name).data<float>();
 }
 
-ParallelWrapper::Builder withRule(Model& model, int workers, const AnyStrategy& rule) {
-  auto builder = ParallelWrapper::Builder(model);
-  builder.workers(workers).pinThreads(false).strategy(rule);
-  return builder;
+TEST_CASE("one worker trains a libtorch module to the bits of model.fit() at any frequency") {
+  const auto trained = [](int workers, std::int64_t frequency) {
+    auto model = convModel();
+    auto data = imageBatches(7);
+    fitWith(*model, workers, data, 2, {}, frequency);
+    return stateBits(*model);
+  };
+  for (const std::int64_t frequency : {1, 3}) CHECK((trained(1, frequency) == trained(0, 1)));
 }
 
-TEST_CASE("one worker trains a libtorch module to the bits of model.fit() at any frequency") {
-  auto alone = convModel();
-  auto data = imageBatches(7);
-  alone->fit(data, 2);
-  for (const std::int64_t frequency : {1, 3}) {
-    auto model = convModel();
-    auto wrapper = toyWrapper(*model, 1, frequency).build();
-    wrapper.fit(data, 2);
-    CHECK((stateBits(*model) == stateBits(*alone)));
-  }
+void copyParameters(const torch::nn::Module& from, torch::nn::Module& to) {
+  const torch::NoGradGuard noGrad;
+  const auto values = from.named_parameters();
+  for (auto& one : to.named_parameters()) one.value().copy_(values[one.key()]);
+}
+
+double largest(const torch::Tensor& tensor) {
+  return tensor.abs().max().item<double>();
 }
 
 TEST_CASE("each step computes the same as libtorch's own training loop") {
@@ -57,15 +118,9 @@ TEST_CASE("each step computes the same as libtorch's own training loop") {
   const auto plain = makeConvNet();
   torch::optim::SGD optimizer(plain->parameters(), torch::optim::SGDOptions(0.05));
   for (int step = 0; step < 8; ++step) {
+    copyParameters(model->module(), *plain);
     std::vector<torch::Tensor> before;
-    {
-      const torch::NoGradGuard noGrad;
-      const auto mine = model->module().named_parameters();
-      for (auto& theirs : plain->named_parameters()) {
-        theirs.value().copy_(mine[theirs.key()]);
-        before.push_back(theirs.value().clone());
-      }
-    }
+    for (const auto& one : plain->parameters()) before.push_back(one.detach().clone());
     Batch batch = imageBatch(static_cast<std::uint64_t>(step));
     const double score = model->step(batch).wait().score;
     const TorchBatch there(batch, true);
@@ -82,62 +137,14 @@ TEST_CASE("each step computes the same as libtorch's own training loop") {
     for (const auto& theirs : plain->named_parameters()) {
       const auto difference = (mine[theirs.key()] - theirs.value()).abs();
       const auto moved = (theirs.value() - before[i]).abs();
-      const auto bound = 2 * test::kRounding * (before[i].abs() + 3 * moved);
+      const auto bound = 2 * kRounding * (before[i].abs() + 3 * moved);
       CHECK_MESSAGE((difference <= bound).all().item<bool>(), theirs.key());
-      moving += moved.max().item<double>() > 0;
+      moving += largest(moved) > 0;
       ++i;
     }
     CHECK(moving >= 5);  // of six: the normalisation takes the convolution's bias out again
     CHECK(torch::equal(model->shared<ConvNet>()->norm->running_mean, plain->norm->running_mean));
   }
-}
-
-/// y = x w + b over numbers for which float32 is exact.
-struct Line : torch::nn::Module {
-  torch::nn::Linear line{2, 1};
-  Line() { register_module("line", line); }
-  torch::Tensor forward(const torch::Tensor& x) { return line(x); }
-};
-
-Batch lineBatch(std::int64_t first, std::int64_t examples) {
-  Batch batch;
-  Tensor x = Batch::ensure(batch.features, "x", {examples, 2}),
-         y = Batch::ensure(batch.labels, "y", {examples, 1});
-  for (std::int64_t i = 0; i < examples; ++i) {
-    const auto n = first + i;
-    x.data<float>()[2 * i] = static_cast<float>(n % 3 - 1);
-    x.data<float>()[2 * i + 1] = static_cast<float>(n % 5 - 2);
-    y.data<float>()[i] = static_cast<float>(n % 7 - 3);
-  }
-  return batch;
-}
-
-/// Batches of 2 examples, joined by `joined`; of 16 examples.
-ListIterator lineBatches(std::int64_t joined) {
-  std::vector<Batch> batches;
-  for (std::int64_t n = 0; n < 16; n += 2 * joined) batches.push_back(lineBatch(n, 2 * joined));
-  return ListIterator(std::move(batches));
-}
-
-TEST_CASE("several workers at frequency 1 equal one on the joined batches") {
-  const auto trained = [](int workers, std::int64_t joined, const AnyStrategy& rule = Averaging{}) {
-    TorchModel model([] { return std::make_shared<Line>(); },
-                     [](Line& net, const TorchBatch& batch) {
-                       return (net.forward(batch.features()) - batch.labels()).square().mean();
-                     },
-                     {.updater = Sgd{.learningRate = 0.125}});
-    for (float& value : model.block(BlockKind::Parameters).values.span<float>()) value = 0;
-    auto data = lineBatches(joined);
-    auto wrapper = withRule(model, workers, rule).build();
-    wrapper.fit(data);
-    return stateBits(model);
-  };
-  // Two rounds of four workers, or four of two: halves, quarters and eighths of small integers, so no sum
-  // rounds and the bits are equal.
-  CHECK((trained(4, 1) == trained(1, 4)));
-  CHECK((trained(2, 1) == trained(1, 2)));
-  CHECK((trained(4, 1, SynchronousGradients{}) == trained(1, 4)));
-  CHECK((trained(4, 1) != trained(1, 2)));
 }
 
 TEST_CASE("a batch whose variance overflows ends fit(), and the module keeps the statistics of before") {
@@ -148,26 +155,18 @@ TEST_CASE("a batch whose variance overflows ends fit(), and the module keeps the
   auto expected = convModel();
   expected->fit(before);
   expected->setCounters(1, 0);  // the epoch was not finished
-  const auto ends = [](const std::string& told) {
-    return told.find("the statistics of norm.running_var are not finite: element 0 is ") != std::string::npos;
-  };
-  auto alone = convModel();
-  CHECK(ends(thrown<NonFiniteScore>([&] { alone->fit(data); })));
-  CHECK((stateBits(*alone) == stateBits(*expected)));
-  auto model = convModel();
-  auto wrapper = toyWrapper(*model, 1).build();
-  CHECK(ends(thrown<TrainingError>([&] { wrapper.fit(data); })));
-  CHECK((stateBits(*model) == stateBits(*expected)));
+  for (const int workers : {0, 1}) {
+    auto model = convModel();
+    CHECK_CONTAINS(thrown<Error>([&] { fitWith(*model, workers, data, 1); }),
+                   "the statistics of norm.running_var are not finite: element 0 is ");
+    CHECK((stateBits(*model) == stateBits(*expected)));
+  }
 }
 
 TEST_CASE("running statistics of workers are merged as moments") {
   auto model = convModel();
   const auto start = makeConvNet();  // a module as each worker has it at first
-  {
-    const torch::NoGradGuard noGrad;
-    for (auto& mine : start->named_parameters())
-      mine.value().copy_(model->module().named_parameters()[mine.key()]);
-  }
+  copyParameters(model->module(), *start);
   std::vector<std::pair<torch::Tensor, torch::Tensor>> moments;  // [worker] mean and variance after its batch
   std::vector<Batch> batches{imageBatch(0, 6), imageBatch(1, 2)};
   for (const auto& batch : batches) {
@@ -179,42 +178,35 @@ TEST_CASE("running statistics of workers are merged as moments") {
                          start->norm->running_var.to(torch::kDouble));
   }
   ListIterator data(batches);
-  auto wrapper = toyWrapper(*model, 2).build();
-  wrapper.fit(data);
+  fitWith(*model, 2, data, 1);
   const auto& [meanA, varianceA] = moments[0];
   const auto& [meanB, varianceB] = moments[1];
   const auto mean = 0.75 * meanA + 0.25 * meanB;
   const auto variance =
       0.75 * (varianceA + meanA.square()) + 0.25 * (varianceB + meanB.square()) - mean.square();
   const auto& norm = model->shared<ConvNet>()->norm;
-  CHECK((norm->running_mean.to(torch::kDouble) - mean).abs().max().item<double>() <= test::roundings(1));
-  CHECK((norm->running_var.to(torch::kDouble) - variance).abs().max().item<double>() <= test::roundings(2));
-  CHECK(mean.abs().max().item<double>() > 1e-3);
-}
-
-template <typename... Strategies, typename Call>
-void forEachStrategy(std::type_identity<std::tuple<Strategies...>>, Call call) {
-  (call(Strategies{}), ...);
+  CHECK(largest(norm->running_mean.to(torch::kDouble) - mean) <= roundings(1));
+  CHECK(largest(norm->running_var.to(torch::kDouble) - variance) <= roundings(2));
+  CHECK(largest(mean) > 1e-3);
 }
 
 TEST_CASE("every rule trains a libtorch module, with the same bits each time") {
   auto data = imageBatches(24);
   const auto untrained = stateBits(*convModel());
-  forEachStrategy(std::type_identity<muster::detail::LibraryStrategies>(), [&](const auto& strategy) {
-    std::vector<std::byte> first;
-    for (int run = 0; run < 2; ++run) {
-      auto model = convModel({.updater = Sgd{.learningRate = 0.02}});
-      auto wrapper = withRule(*model, 2, strategy).build();
+  const auto rules = std::apply([](const auto&... rule) { return std::vector<AnyStrategy>{rule...}; },
+                                muster::detail::LibraryStrategies{});
+  for (const auto& rule : rules) {
+    const TrainingOptions options{.updater = Sgd{.learningRate = 0.02}};
+    const auto first = convModel(options), second = convModel(options);
+    for (TorchModel* model : {first.get(), second.get()}) {
+      auto wrapper = builderOf(*model, 2, rule).build();
       CAPTURE(wrapper.plan());
       wrapper.fit(data);
       CHECK(std::isfinite(model->score()));
-      if (run == 0)
-        first = stateBits(*model);
-      else
-        CHECK((stateBits(*model) == first));
-      CHECK((first != untrained));
     }
-  });
+    CHECK((stateBits(*first) == stateBits(*second)));
+    CHECK((stateBits(*first) != untrained));
+  }
 }
 
 TEST_CASE("over nodes a libtorch module has the bits of one process that adds up in as many groups") {
@@ -224,7 +216,7 @@ TEST_CASE("over nodes a libtorch module has the bits of one process that adds up
         AnyStrategy(ElasticAveraging{.frequency = 2}), AnyStrategy(SynchronousGradients{})}) {
     auto together = convModel(), first = convModel(), second = convModel();
     auto data = imageBatches(12);
-    auto wrapper = withRule(*together, 4, rule).groups(2).build();
+    auto wrapper = builderOf(*together, 4, rule).groups(2).build();
     CAPTURE(wrapper.plan());
     wrapper.fit(data);
     VirtualNetwork network(2);
@@ -233,7 +225,7 @@ TEST_CASE("over nodes a libtorch module has the bits of one process that adds up
       for (TorchModel* model : {first.get(), second.get()})
         nodes.emplace_back([&network, &rule, model, node = static_cast<int>(nodes.size())] {
           auto share = imageBatches(12);
-          withRule(*model, 2, rule)
+          builderOf(*model, 2, rule)
               .nodes(Nodes([&network, node] { return network.transport(node); }, std::chrono::seconds(30)))
               .build()
               .fit(share);
@@ -257,13 +249,11 @@ TEST_CASE("on a gpu a libtorch module learns as on the CPU, or a libtorch withou
   }
   builder.build().fit(data);
   toyWrapper(*here, 2, 2).build().fit(data);
-  const Tensor &a = there->block(BlockKind::Parameters).values,
-               &b = here->block(BlockKind::Parameters).values;
-  const Tensor& c = convModel()->block(BlockKind::Parameters).values;
   double apart = 0, moved = 0;
-  for (std::int64_t i = 0; i < a.elements(); ++i) {
-    apart = std::max(apart, std::abs(double{a.data<float>()[i]} - b.data<float>()[i]));
-    moved = std::max(moved, std::abs(double{c.data<float>()[i]} - b.data<float>()[i]));
+  const auto before = convModel();
+  for (const auto& mine : here->module().named_parameters()) {
+    apart = std::max(apart, largest(there->module().named_parameters()[mine.key()] - mine.value()));
+    moved = std::max(moved, largest(before->module().named_parameters()[mine.key()] - mine.value()));
   }
   // Four steps; libtorch lets cuDNN multiply with 10 bits of mantissa in convolutions.
   CHECK(apart <= 0.02 * moved);
@@ -344,7 +334,7 @@ TEST_CASE("a parameter that leaves the blocks is found and named, and can be put
         "torch: the parameter norm.weight is Double [8] on cpu; a TorchModel takes modules in float32 on the "
         "CPU");
 
-  const test::TemporaryDirectory directory;
+  const TemporaryDirectory directory;
   auto trained = convModel(), loaded = convModel();
   for (int i = 0; i < 3; ++i) trained->step(batch);
   torch::save(trained->shared<ConvNet>(), (directory / "net.pt").string());
@@ -363,19 +353,17 @@ TEST_CASE("a parameter that leaves the blocks is found and named, and can be put
 
 TEST_CASE("libtorch's errors become one sentence, and losses and predictions are checked") {
   const Batch batch = imageBatch(1);
-  TorchModel wrong(makeConvNet,
-                   [](ConvNet& net, const TorchBatch& b) { return net.forward(b.features().flatten(1)); });
-  const auto text = thrown<Error>([&] { wrong.gradient(batch); });
-  CAPTURE(text);
-  CHECK(text.starts_with("torch: "));
+  const auto problem = [&](auto loss) {
+    TorchModel model(makeConvNet, loss);
+    return thrown<Error>([&] { model.gradient(batch); });
+  };
+  const auto text =
+      problem([](ConvNet& net, const TorchBatch& b) { return net.forward(b.features().flatten(1)); });
+  CHECK_CONTAINS(text, "torch: ");
   CHECK_LACKS(text, "frame #");
-  TorchModel vectorial(makeConvNet,
-                       [](ConvNet& net, const TorchBatch& b) { return net.forward(b.features()); });
-  CHECK(thrown<InvalidArgument>([&] { vectorial.gradient(batch); }) ==
+  CHECK(problem([](ConvNet& net, const TorchBatch& b) { return net.forward(b.features()); }) ==
         "torch: the loss is not a scalar: Float [6, 4] on cpu");
-  TorchModel nameless(makeConvNet,
-                      [](ConvNet& net, const TorchBatch& b) { return net.forward(b.features("x")).mean(); });
-  CHECK(thrown<InvalidArgument>([&] { nameless.gradient(batch); }) ==
+  CHECK(problem([](ConvNet& net, const TorchBatch& b) { return net.forward(b.features("x")).mean(); }) ==
         "torch: the batch has no features called x");
 }
 
@@ -438,8 +426,7 @@ TEST_CASE("frozen parameters do not change, shared ones exist once, channels-las
   CHECK(!conv.is_contiguous());
   plain->step(batch);
   // Other kernels sum the 27 products of a pixel and the 36 pixels of a gradient in another order.
-  CHECK((conv - plain->shared<ConvNet>()->conv->weight).abs().max().item<double>() <=
-        test::roundings(27 + 36 * 6 + 72, 1));
+  CHECK(largest(conv - plain->shared<ConvNet>()->conv->weight) <= roundings(27 + 36 * 6 + 72, 1));
 }
 
 TEST_CASE("plan() names modules that draw random numbers") {
@@ -479,4 +466,4 @@ TEST_CASE("libtorch uses a worker's number of threads inside the worker, and the
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::test
