@@ -1,6 +1,7 @@
 #include "muster/core/listeners/monitored.h"
 
 #include "muster/core/data/in_memory.h"
+#include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/test.h"
 #include "tests/support/toy_data.h"
@@ -49,6 +50,22 @@ TEST_CASE("what contradicts itself is refused") {
         "early stopping: Monitor::Own needs `measure`");
   CHECK(refusal({.monitor = Monitor::TrainingScore, .measure = [](Trainer&) { return 1.0; }}) ==
         "early stopping: `measure` works with Monitor::Own only, not with the training score");
+}
+
+TEST_CASE("a regression has no accuracy and no F1, unless it learns classes as one-hot rows") {
+  MultiLayerNetwork network(
+      {.inputShape = {1}, .layers = {Output{.classes = 2, .loss = Loss::MeanSquaredError}}});
+  network.init();
+  const auto problem = [&](Monitor monitor, const Tensor& labels) {
+    InMemoryDataSetIterator data(Tensor::zeros({2, 1}), labels, 2);
+    const Monitored monitored{.validation = &data, .monitor = monitor};
+    return thrown<InvalidArgument>([&] { monitored.requireFits("me", network); });
+  };
+  for (const auto& [monitor, name] : {std::pair(Monitor::Accuracy, "accuracy"), {Monitor::F1, "F1"}}) {
+    CHECK(problem(monitor, Tensor::of({1, 0, 0.5f, 0}, {2, 2})) ==
+          fmt::format("me: a regression has no {}; monitor its loss or R2", name));
+    CHECK(problem(monitor, Tensor::of({1, 0, 0, 1}, {2, 2})) == "");
+  }
 }
 
 TEST_CASE("the training score is the epoch's, and an own value what is measured") {
