@@ -379,7 +379,7 @@ TEST_CASE("file faults: nodes write and read texts in a directory") {
 TEST_CASE("file faults: a file is downloaded") {
   const std::string content(10000, 'c');
   const test::Environment direct("no_proxy", "127.0.0.1");
-  test::HttpServer server([&](const std::string&, int) { return test::HttpReply::whole(content); });
+  test::HttpServer server(test::HttpReply::whole(content));
   test::LogLines lines;
   forEachFault({"download", nothing,
                 [&](const fs::path& at) {

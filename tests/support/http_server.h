@@ -27,6 +27,9 @@ class HttpServer {
   /// @param answer  gets the requested path and the number of earlier requests; called by the server's
   ///         thread.
   explicit HttpServer(std::function<HttpReply(const std::string& path, int number)> answer);
+  /// Gives each request the same answer.
+  explicit HttpServer(const HttpReply& always)
+      : HttpServer([always](const std::string&, int) { return always; }) {}
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

@@ -6,6 +6,7 @@
 
 #include "muster/core/base/error.h"
 #include "tests/support/standard.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/support/texts.h"
 #include "tests/support/thrown.h"
 
