@@ -1,10 +1,8 @@
 // Data described as in a run file: read, checked, and loaded as iterators.
 #include "muster/datasets/source/data_source.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <algorithm>
-#include <array>
 #include <numeric>
 
 #include "muster/core/data/split.h"
@@ -13,8 +11,10 @@
 #include "muster/datasets/image_set_iterator.h"
 #include "muster/datasets/source/load_data.h"
 #include "muster/datasets/source/named_images.h"
+#include "tests/datasets/idx_bytes.h"
+#include "tests/support/batch_of.h"
 #include "tests/support/log_lines.h"
-#include "tests/support/temporary_directory.h"
+#include "tests/support/png.h"
 #include "tests/support/test.h"
 
 namespace muster {
@@ -22,224 +22,14 @@ namespace {
 
 using test::thrown;
 
-TEST_CASE("a table described in JSON is loaded, and the rows that are held out are not trained on") {
-  const test::TemporaryDirectory directory;
-  std::string rows = "size,colour,kind\n";
-  for (int i = 0; i < 10; ++i) rows += std::to_string(0.5 * i * i) + (i % 2 == 0 ? ",red,a\n" : ",blue,b\n");
-  test::writeFile(directory / "rows.csv", rows);
-  const auto source = DataSource::parse(
-      R"({"type": "csv", "train": ")" + (directory / "rows.csv").string() +
-      R"(", "leaveOut": ["colour"], "validationExamples": 4, "batch": 3, "shuffle": false})");
-  CHECK(source.label.empty());  // the last column
-  LoadedData data = loadData(source);
-  CHECK(data.train->examples() == 6);
-  CHECK(data.validation->examples() == 4);
-  CHECK(data.test == nullptr);
-  CHECK(data.description.classes == std::vector<std::string>{"a", "b"});
-  float sum = 0;  // of the sizes in both parts: (0 + 1 + 4 + ... + 81) / 2
-  for (auto* const part : {data.train.get(), data.validation.get()}) {
-    Batch batch;
-    part->reset(0);
-    while (part->next(batch)) {
-      const Tensor sizes = batch.features.front().gathered();
-      for (std::int64_t row = 0; row < batch.examples(); ++row)  // a number, and its rank beside it
-        sum += sizes.rows(row, row + 1).span<float>()[0];
-    }
-  }
-  CHECK(sum == 142.5f);
-  CHECK(DataSource::parse(source.toJson()).toJson() == source.toJson());
+/// Twelve rows that begin with what `row` gives, of the classes a and b by turns.
+std::string twelve(const std::string& header, const std::function<std::string(int)>& row) {
+  std::string text = header + ",kind\n";
+  for (int i = 0; i < 12; ++i) text += row(i) + (i % 2 == 0 ? ",a\n" : ",b\n");
+  return text;
 }
 
-TEST_CASE("class weights are given by name or in order, and a label's column by its number") {
-  const test::TemporaryDirectory directory;
-  std::string rows = "size,kind\n";
-  for (int i = 0; i < 12; ++i) rows += fmt::format("{},{}\n", 0.5 * i * i, i % 4 == 0 ? "rare" : "often");
-  test::writeFile(directory / "rows.csv", rows);
-  const auto source = [&](std::string_view more) {
-    return DataSource::parse(R"({"type": "csv", "train": ")" + (directory / "rows.csv").string() + "\"" +
-                             std::string(more) + "}");
-  };
-  const auto named = source(R"(, "classWeights": {"rare": 5}, "label": 2)");
-  CHECK(named.label == "2");
-  CHECK(DataSource::parse(named.toJson()).toJson() == named.toJson());
-  const auto data = loadData(named);
-  CHECK(data.classWeights == std::vector<float>{1, 5});
-  CHECK(data.weighted != nullptr);
-  CHECK(classWeightsLine(data) == "class weights: often 1, rare 5");
-  CHECK(classWeightsLine(loadData(source(R"(, "classWeights": [2, 3])"))) ==
-        "class weights: often 2, rare 3");
-  CHECK(classWeightsLine(loadData(source(""))).empty());
-  CHECK(loadData(source(R"(, "classWeights": {})")).weighted == nullptr);
-  const auto refused = [&](std::string_view more) {
-    return thrown<InvalidArgument>([&] { loadData(source(more)); });
-  };
-  CHECK(refused(R"(, "classWeights": {"raer": 5})") ==
-        "data.classWeights: there is no class \"raer\"; there are often, rare");
-  CHECK(refused(R"(, "classWeights": {"rare": 5, " rare": 2})") ==
-        "data.classWeights: class \"rare\" has two weights");
-  CHECK(refused(R"(, "classWeights": {"rare": -1})") ==
-        "data.classWeights.rare must be finite and not negative, got -1");
-  CHECK_CONTAINS(refused(R"(, "classWeights": {"rare": "5"})"), "classWeights.rare: expected a number");
-  CHECK_CONTAINS(refused(R"(, "classWeights": {"rare": 5}, "label": "size", "regression": true)"),
-                 "data.classWeights: these data have no classes with names");
-  CHECK_CONTAINS(refused(R"(, "label": 2.5)"), "label: expected a string");
-}
-
-TEST_CASE("the order of a date's parts is found out, or given") {
-  const test::TemporaryDirectory directory;
-  std::string rows = "day,kind\n";
-  for (int i = 0; i < 12; ++i) rows += fmt::format("3/{}/2020,{}\n", 1 + i % 5, i % 2 == 0 ? "a" : "b");
-  test::writeFile(directory / "rows.csv", rows);
-  const auto orderOf = [&](std::string_view more) {
-    const auto source = DataSource::parse(R"({"type": "csv", "train": ")" +
-                                          (directory / "rows.csv").string() + "\"" + std::string(more) + "}");
-    CHECK(DataSource::parse(source.toJson()).dateOrder == source.dateOrder);
-    return loadData(source).description.columns.front().order;
-  };
-  CHECK(orderOf("") == DateOrder::MonthDayYear);
-  CHECK(orderOf(R"(, "dateOrder": "dayMonthYear")") == DateOrder::DayMonthYear);
-  CHECK_CONTAINS(thrown<InvalidArgument>([&] { orderOf(R"(, "dateOrder": "dayFirst")"); }),
-                 "dateOrder: there is no \"dayFirst\"; there are auto, monthDayYear, dayMonthYear");
-  CHECK(thrown<InvalidArgument>(
-            [] { DataSource{.type = "csv", .train = "a.csv", .dateOrder = "dayMonthYaer"}.validate(); }) ==
-        "data.dateOrder: there is no order \"dayMonthYaer\"; the nearest is dayMonthYear, of auto, "
-        "monthDayYear, dayMonthYear");
-}
-
-TEST_CASE("columns that a model has left out are neither asked for nor compared") {
-  const test::TemporaryDirectory directory;
-  using Columns = std::vector<std::string>;
-  // Reads 12 rows that begin with what `row` gives, by the description of a model.
-  const auto load = [&](const std::string& header, const auto& row, const InputDescription& known = {},
-                        const Columns& leaveOut = {}) {
-    std::string text = header + ",kind\n";
-    for (int i = 0; i < 12; ++i) text += row(i) + (i % 2 == 0 ? ",a\n" : ",b\n");
-    test::writeFile(directory / "rows.csv", text);
-    return loadData({.type = "csv", .train = (directory / "rows.csv").string(), .leaveOut = leaveOut},
-                    PlacementWish::Host, std::array{Device::cpu()}, 1, known)
-        .description;
-  };
-  const auto counted = [](int i) { return fmt::format("{},{},{}", i + 1, 0.5 * (i % 4), i % 3); };
-  const auto known = load("id,size,age", counted);
-  REQUIRE(known.omitted == std::vector<OmittedColumn>{{"id", "its whole numbers count the rows"}});
-  // These numbers do not count the rows, and all sizes are equal.
-  const auto later = [](int i) { return fmt::format("{},7,{}", 100 + 7 * i, i % 3); };
-  const auto without = [](int i) { return fmt::format("7,{}", i % 3); };
-  CHECK(load("id,size,age", later, known) == known);
-  CHECK(load("size,age", without, known) == known);
-  CHECK(load("size,age", without, known, {"id"}) == known);
-  const auto ranked = [](int i) { return fmt::format("{},{},{}", i, i == 0 ? "" : "0.5", i % 4); };
-  CHECK(load("id,age,size", ranked,
-             load("id,age,size", [](int i) { return fmt::format("{},{},{}", i, i * i, i % 3); }))
-            .columns.front()
-            .quantiles.size() == 12);
-  CHECK_CONTAINS(thrown<FileError>([&] { load("size,age", without, {}, {"id"}); }), "has no column \"id\"");
-  CHECK_CONTAINS(thrown<InvalidArgument>([&] { load("more,size,age", later, known); }),
-                 "column 1 is more in ");
-}
-
-TEST_CASE("rows by a model's description are compared with what the model learned") {
-  const test::TemporaryDirectory directory;
-  const auto load = [&](const std::string& header, const auto& row, const InputDescription& known,
-                        DataSource source = {}) {
-    std::string text = header + ",kind\n";
-    for (int i = 0; i < 12; ++i) text += row(i) + (i % 2 == 0 ? ",a\n" : ",b\n");
-    test::writeFile(directory / "rows.csv", text);
-    source.type = "csv";
-    source.train = (directory / "rows.csv").string();
-    return loadData(source, PlacementWish::Host, std::array{Device::cpu()}, 1, known).description;
-  };
-  const InputDescription towns{
-      .columns = {{.name = "city", .kind = ColumnKind::Words, .words = {"Bonn", "Rome"}}, {.name = "size"}},
-      .omitted = {{"id", "its whole numbers count the rows"}},
-      .label = "kind",
-      .classes = {"a", "b"}};
-  const auto cities = [](int i) { return fmt::format("{},{}", i % 3 == 0 ? "Rome" : "Bonn", 0.5 * (i % 4)); };
-  CHECK(load("city,size", cities, towns) == towns);
-  // Words that became numbers, which count the rows, are another column.
-  CHECK_CONTAINS(thrown<InvalidArgument>([&] {
-                   load(
-                       "city,size", [](int i) { return fmt::format("{},{}", i + 1, 0.5 * (i % 4)); }, towns);
-                 }),
-                 "column 1 is size in ");
-  // A column that the model left out is not compared where the source names it either.
-  CHECK(load("id,city,size", [&](int i) { return fmt::format("{},{}", 7 * i % 5, cities(i)); }, towns,
-             {.columns = {"id", "city", "size"}}) == towns);
-
-  // Dates that were words to an older model are words.
-  InputDescription days = towns;
-  days.columns[0].words = {"3-May-2020", "4-May-2020"};
-  const auto dates = [](int i) { return fmt::format("{}-May-2020,{}", 3 + i % 2, 0.5 * (i % 4)); };
-  CHECK(load("city,size", dates, days) == days);
-
-  days.columns[0] = {.name = "city", .kind = ColumnKind::Date, .order = DateOrder::MonthDayYear};
-  const auto numbers = [](int i) { return fmt::format("{}/5/2020,{}", 3 + i % 2, 0.5 * (i % 4)); };
-  CHECK(load("city,size", numbers, days, {.dateOrder = "monthDayYear"}) == days);
-  CHECK(thrown<InvalidArgument>([&] { load("city,size", numbers, days, {.dateOrder = "dayMonthYear"}); }) ==
-        "data.dateOrder is dayMonthYear, and the model reads the dates of column city as monthDayYear");
-}
-
-TEST_CASE("words among the numbers of rows that are held out are told") {
-  const test::TemporaryDirectory directory;
-  std::string rows = "size,kind\n";
-  for (int i = 0; i < 40; ++i) rows += fmt::format("{},{}\n", 0.5 * (i % 7), i % 2 == 0 ? "a" : "b");
-  test::writeFile(directory / "rows.csv", rows);
-  const DataSource source{
-      .type = "csv", .train = (directory / "rows.csv").string(), .validationExamples = 10};
-  const auto held = loadData(source).rows.validation.front();  // its line has the header before it
-  std::string stray = "size,kind\n";
-  for (int i = 0; i < 40; ++i)
-    stray +=
-        fmt::format("{},{}\n", i == held ? "lost" : fmt::format("{}", 0.5 * (i % 7)), i % 2 == 0 ? "a" : "b");
-  test::writeFile(directory / "rows.csv", stray);
-  const test::LogLines log;
-  loadData(source);
-  CHECK(log.all() == std::vector<std::string>{fmt::format(
-                         "warning: column size: 1 row has a word where it has numbers, as if the number were "
-                         "missing: \"lost\" in line {}",
-                         held + 2)});
-}
-
-TEST_CASE("a field of a data source that is unknown, missing or out of range is named") {
-  const auto refused = [](std::string_view json) {
-    return thrown<InvalidArgument>([&] { DataSource::parse(json); });
-  };
-  CHECK_CONTAINS(refused(R"({"type": "csv", "train": "a.csv", "colums": []})"), "columns");
-  CHECK(refused(R"({"type": "csv"})") == "data.train: is missing, and data of type csv need it");
-  CHECK(refused(R"({"type": "mnist", "batch": 0})") == "data.batch must be between 1 and 65536, got 0");
-  CHECK_CONTAINS(refused("{}"), "type");
-  CHECK(thrown<InvalidArgument>([] { loadData({.type = "minst"}); }) ==
-        "data.type: there is no type \"minst\"; the nearest is mnist, of mnist, fashion, kmnist, cifar10, "
-        "mnistOrGenerated, generated, mixtures, idx, csv, images, safetensors");
-}
-
-TEST_CASE(
-    "the examples of mixtures depend on seed and part alone, and a longer set begins with a shorter one") {
-  const auto few = gaussianMixtures(7, true, 50), more = gaussianMixtures(7, true, 4000);
-  const auto other = gaussianMixtures(8, true, 50), test = gaussianMixtures(7, false, 50);
-  int same = 0;
-  double sum = 0, squares = 0;
-  for (std::int64_t i = 0; i < 50; ++i) {
-    CHECK(few->label(i) == more->label(i));
-    const auto a = few->image(i), b = more->image(i);
-    CHECK(std::equal(a.begin(), a.end(), b.begin()));
-    same += std::equal(a.begin(), a.end(), other->image(i).begin());
-    same += std::equal(a.begin(), a.end(), test->image(i).begin());
-  }
-  CHECK(same == 0);
-  for (std::int64_t i = 0; i < 4000; ++i)
-    for (const double pixel : more->image(i)) {
-      sum += pixel;
-      squares += pixel * pixel;
-    }
-  const double count = 4000.0 * 128, mean = sum / count;
-  // Mean 127.5; deviation 36 sqrt(1 + 0.35^2) = 38.1. The centres' mean of 32 x 128 has an error of
-  // 36 * 0.35 / 64 = 0.2.
-  CHECK(std::abs(mean - 127.5) < 1);
-  CHECK(std::abs(std::sqrt(squares / count - mean * mean) - 38.14) < 1);
-}
-
-/// A table of different rows: a letter and a number, and the class a or b by turns.
+/// Different rows: two numbers, and the class a or b by turns.
 std::string rowsFrom(int first, int end) {
   std::string rows;
   for (int i = first; i < end; ++i)
@@ -257,12 +47,187 @@ struct Tables {
     test::writeFile(directory / name, text);
     return (directory / name).string();
   }
-  LoadedData load(const std::string& text, DataSource source = {}) const {
+  /// @param known  of a model by whose description the rows are read.
+  LoadedData load(const std::string& text, DataSource source = {}, const InputDescription& known = {}) const {
     source.type = "csv";
     source.train = write("rows.csv", text);
-    return loadData(source);
+    return loadData(source, PlacementWish::Host, std::array{Device::cpu()}, 1, known);
+  }
+  /// Of rows.csv, with more fields in JSON.
+  DataSource parsed(std::string_view more) const {
+    const auto source = DataSource::parse(R"({"type": "csv", "train": ")" +
+                                          (directory / "rows.csv").string() + "\"" + std::string(more) + "}");
+    CHECK(DataSource::parse(source.toJson()).toJson() == source.toJson());
+    return source;
   }
 };
+
+TEST_CASE("a table described in JSON is loaded, and the rows that are held out are not trained on") {
+  const Tables tables;
+  tables.write("rows.csv", twelve("size,colour", [](int i) {
+                 return fmt::format("{},{}", 0.5 * i * i, i % 3 == 0 ? "red" : "blue");
+               }));
+  const auto source =
+      tables.parsed(R"(, "leaveOut": ["colour"], "validationExamples": 4, "batch": 3, "shuffle": false)");
+  CHECK(source.label.empty());  // the last column
+  const auto data = loadData(source);
+  CHECK(data.train->examples() == 8);
+  CHECK(data.validation->examples() == 4);
+  CHECK(data.test == nullptr);
+  CHECK(data.description.classes == std::vector<std::string>{"a", "b"});
+  CHECK(data.description.columns.size() == 1);
+}
+
+TEST_CASE("class weights are given by name or in order, and a label's column by its number") {
+  const Tables tables;
+  std::string rows = "size,kind\n";
+  for (int i = 0; i < 12; ++i) rows += fmt::format("{},{}\n", 0.5 * i * i, i % 4 == 0 ? "rare" : "often");
+  tables.write("rows.csv", rows);
+  const auto named = tables.parsed(R"(, "classWeights": {"rare": 5}, "label": 2)");
+  CHECK(named.label == "2");
+  const auto data = loadData(named);
+  CHECK(data.classWeights == std::vector<float>{1, 5});
+  CHECK(data.weighted != nullptr);
+  CHECK(classWeightsLine(data) == "class weights: often 1, rare 5");
+  CHECK(classWeightsLine(loadData(tables.parsed(R"(, "classWeights": [2, 3])"))) ==
+        "class weights: often 2, rare 3");
+  for (const char* none : {"", R"(, "classWeights": {})"}) {
+    const auto plain = loadData(tables.parsed(none));
+    CHECK(classWeightsLine(plain).empty());
+    CHECK(plain.weighted == nullptr);
+  }
+  for (const auto& [more, problem] :
+       {std::pair(R"({"raer": 5})", "data.classWeights: there is no class \"raer\"; there are often, rare"),
+        {R"({"rare": 5, " rare": 2})", "data.classWeights: class \"rare\" has two weights"},
+        {R"({"rare": -1})", "data.classWeights.rare must be finite and not negative, got -1"},
+        {R"({"rare": "5"})", "classWeights.rare: expected a number"},
+        {R"({"rare": 5}, "label": "size", "regression": true)",
+         "data.classWeights: these data have no classes with names"},
+        {R"([], "label": 2.5)", "label: expected a string"}})
+    CHECK_CONTAINS(thrown<InvalidArgument>(
+                       [&] { loadData(tables.parsed(fmt::format(R"(, "classWeights": {})", more))); }),
+                   problem);
+}
+
+TEST_CASE("columns that a model has left out are neither asked for nor compared") {
+  const Tables tables;
+  const auto load = [&](const std::string& header, const std::function<std::string(int)>& row,
+                        const InputDescription& known = {}, const std::vector<std::string>& leaveOut = {}) {
+    return tables.load(twelve(header, row), {.leaveOut = leaveOut}, known).description;
+  };
+  const auto counted = [](int i) { return fmt::format("{},{},{}", i + 1, 0.5 * (i % 4), i % 3); };
+  const auto known = load("id,size,age", counted);
+  REQUIRE(known.omitted == std::vector<OmittedColumn>{{"id", "its whole numbers count the rows"}});
+  // These numbers do not count the rows, and all sizes are equal.
+  const auto later = [](int i) { return fmt::format("{},7,{}", 100 + 7 * i, i % 3); };
+  const auto without = [](int i) { return fmt::format("7,{}", i % 3); };
+  CHECK(load("id,size,age", later, known) == known);
+  CHECK(load("size,age", without, known) == known);
+  CHECK(load("size,age", without, known, {"id"}) == known);
+  const auto ranked = [](int i) { return fmt::format("{},{},{}", i, i == 0 ? "" : "0.5", i % 4); };
+  const auto squares = load("id,age,size", [](int i) { return fmt::format("{},{},{}", i, i * i, i % 3); });
+  CHECK(load("id,age,size", ranked, squares).columns.front().quantiles.size() == 12);
+  CHECK_CONTAINS(thrown<FileError>([&] { load("size,age", without, {}, {"id"}); }), "has no column \"id\"");
+  CHECK_CONTAINS(thrown<InvalidArgument>([&] { load("more,size,age", later, known); }),
+                 "column 1 is more in ");
+}
+
+TEST_CASE("rows by a model's description are compared with what the model learned") {
+  const Tables tables;
+  const auto load = [&](const std::string& header, const std::function<std::string(int)>& row,
+                        const InputDescription& known, const DataSource& source = {}) {
+    return tables.load(twelve(header, row), source, known).description;
+  };
+  const InputDescription towns{
+      .columns = {{.name = "city", .kind = ColumnKind::Words, .words = {"Bonn", "Rome"}}, {.name = "size"}},
+      .omitted = {{"id", "its whole numbers count the rows"}},
+      .label = "kind",
+      .classes = {"a", "b"}};
+  const auto cities = [](int i) { return fmt::format("{},{}", i % 3 == 0 ? "Rome" : "Bonn", 0.5 * (i % 4)); };
+  CHECK(load("city,size", cities, towns) == towns);
+  // Words that became numbers, which count the rows, are another column.
+  const auto counted = [](int i) { return fmt::format("{},{}", i + 1, 0.5 * (i % 4)); };
+  CHECK_CONTAINS(thrown<InvalidArgument>([&] { load("city,size", counted, towns); }), "column 1 is size in ");
+  // A column that the model left out is not compared where the source names it either.
+  CHECK(load("id,city,size", [&](int i) { return fmt::format("{},{}", 7 * i % 5, cities(i)); }, towns,
+             {.columns = {"id", "city", "size"}}) == towns);
+
+  // Dates that were words to an older model are words.
+  InputDescription days = towns;
+  days.columns[0].words = {"3-May-2020", "4-May-2020"};
+  const auto dates = [](int i) { return fmt::format("{}-May-2020,{}", 3 + i % 2, 0.5 * (i % 4)); };
+  CHECK(load("city,size", dates, days) == days);
+
+  days.columns[0] = {.name = "city", .kind = ColumnKind::Date, .order = DateOrder::MonthDayYear};
+  const auto numbers = [](int i) { return fmt::format("{}/5/2020,{}", 3 + i % 2, 0.5 * (i % 4)); };
+  CHECK(load("city,size", numbers, days, {.dateOrder = "monthDayYear"}) == days);
+  CHECK_REFUSED(
+      load("city,size", numbers, days, {.dateOrder = "dayMonthYear"}),
+      "data.dateOrder is dayMonthYear, and the model reads the dates of column city as monthDayYear");
+  CHECK(load("city,size", numbers, {}, {.dateOrder = "dayMonthYear"}).columns.front().order ==
+        DateOrder::DayMonthYear);
+  CHECK(load("city,size", numbers, {}).columns.front().order == DateOrder::MonthDayYear);  // found out
+}
+
+TEST_CASE("words among the numbers of rows that are held out are told") {
+  const Tables tables;
+  const auto rows = [](std::int64_t stray) {
+    std::string text = "size,kind\n";
+    for (int i = 0; i < 40; ++i)
+      text += fmt::format("{},{}\n", i == stray ? "lost" : fmt::format("{}", 0.5 * (i % 7)),
+                          i % 2 == 0 ? "a" : "b");
+    return text;
+  };
+  const DataSource source{.validationExamples = 10};
+  const auto held =
+      tables.load(rows(-1), source).rows.validation.front();  // its line has the header before it
+  const test::LogLines log;
+  tables.load(rows(held), source);
+  CHECK(log.all() == std::vector<std::string>{fmt::format(
+                         "warning: column size: 1 row has a word where it has numbers, as if the number were "
+                         "missing: \"lost\" in line {}",
+                         held + 2)});
+}
+
+TEST_CASE("a field of a data source that is unknown, missing or out of range is named") {
+  for (const auto& [json, problem] :
+       {std::pair(R"({"type": "csv", "train": "a.csv", "colums": []})", "columns"),
+        {R"({"type": "csv"})", "data.train: is missing, and data of type csv need it"},
+        {R"({"type": "mnist", "batch": 0})", "data.batch must be between 1 and 65536, got 0"},
+        {"{}", "type"},
+        {R"({"type": "csv", "train": "a.csv", "dateOrder": "dayFirst"})",
+         "dateOrder: there is no \"dayFirst\"; there are auto, monthDayYear, dayMonthYear"}})
+    CHECK_CONTAINS(thrown<InvalidArgument>([&] { DataSource::parse(json); }), problem);
+  CHECK_REFUSED((DataSource{.type = "csv", .train = "a.csv", .dateOrder = "dayMonthYaer"}.validate()),
+                "data.dateOrder: there is no order \"dayMonthYaer\"; the nearest is dayMonthYear, of auto, "
+                "monthDayYear, dayMonthYear");
+  CHECK_REFUSED(loadData({.type = "minst"}),
+                "data.type: there is no type \"minst\"; the nearest is mnist, of mnist, fashion, kmnist, "
+                "cifar10, mnistOrGenerated, generated, mixtures, idx, csv, images, safetensors");
+}
+
+TEST_CASE(
+    "the examples of mixtures depend on seed and part alone, and a longer set begins with a shorter one") {
+  const auto few = gaussianMixtures(7, true, 50), more = gaussianMixtures(7, true, 4000);
+  const auto other = gaussianMixtures(8, true, 50), test = gaussianMixtures(7, false, 50);
+  int same = 0;
+  double sum = 0, squares = 0;
+  for (std::int64_t i = 0; i < 50; ++i) {
+    CHECK(few->label(i) == more->label(i));
+    CHECK(std::ranges::equal(few->image(i), more->image(i)));
+    for (const auto& set : {other, test}) same += std::ranges::equal(few->image(i), set->image(i));
+  }
+  CHECK(same == 0);
+  for (const double pixel : more->pixels()) {
+    sum += pixel;
+    squares += pixel * pixel;
+  }
+  const double count = 4000.0 * 128, mean = sum / count;
+  // Mean 127.5; deviation 36 sqrt(1 + 0.35^2) = 38.1. The centres' mean of 32 x 128 has an error of
+  // 36 * 0.35 / 64 = 0.2.
+  CHECK(std::abs(mean - 127.5) < 1);
+  CHECK(std::abs(std::sqrt(squares / count - mean * mean) - 38.14) < 1);
+}
 
 TEST_CASE("the contents of data change with each example, their order and parts, and with nothing else") {
   const Tables tables;
@@ -328,6 +293,50 @@ TEST_CASE("examples have the numbers that they have in their file") {
   for (std::size_t i = 0; i < 8; ++i)
     CHECK(batch.labels.front().value.span<std::int64_t>()[i] == set->label(images.rows.validation[i]));
   CHECK(images.rows.test.size() == 10);
+}
+
+TEST_CASE("files of IDX and safetensors, of CIFAR-10 and of pictures are read, with their classes' names") {
+  const test::TemporaryDirectory directory;
+  const auto read = [&](std::string json) {
+    for (std::size_t at = 0; (at = json.find("DIR", at)) != json.npos;)
+      json.replace(at, 3, directory.path().string());
+    const auto data = loadData(DataSource::parse(json));
+    Batch batch;
+    data.test->reset(0);
+    REQUIRE(data.test->next(batch));
+    const auto labels = batch.labels.front().gathered();
+    return fmt::format("{}, {}: {} of {}", data.train->examples().value(), data.test->examples().value(),
+                       fmt::join(labels.span<std::int64_t>(), ""), fmt::join(data.description.classes, " "));
+  };
+  Safetensors rows;
+  rows.add("features", Tensor::of({-1, 1, -2, 2}, {4, 1}));
+  rows.add("labels", test::integers({0, 1, 0, 1}));
+  writeSafetensors(directory / "rows.st", rows);
+  CHECK(read(R"({"type": "safetensors", "train": "DIR/rows.st", "test": "DIR/rows.st"})") ==
+        "4, 4: 0101 of ");
+
+  test::writeFile(directory / "images", test::idx({4, 1, 2}, std::string("\0\0\xff\0\0\xff\xff\0", 8)));
+  test::writeFile(directory / "labels", test::idx({4}, {'\0', '\1', '\2', '\1'}));
+  CHECK(read(R"({"type": "idx", "trainImages": "DIR/images", "trainLabels": "DIR/labels",
+                 "testImages": "DIR/images", "testLabels": "DIR/labels", "classes": 3})") ==
+        "4, 4: 0121 of 0 1 2");
+
+  for (const std::string name :
+       {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"}) {
+    const auto file = directory / (name + ".bin");
+    test::writeFile(file, "");
+    std::filesystem::resize_file(file, 10000 * 3073);
+  }  // zeros: black images of class 0, an airplane
+  CHECK(read(R"({"type": "cifar10", "directory": "DIR", "trainExamples": 16, "testExamples": 8})") ==
+        "16, 8: 00000000 of airplane automobile bird cat deer dog frog horse ship truck");
+
+  for (const std::string name : {"p/dark/1.png", "p/dark/2.png", "p/light/1.png"}) {
+    std::filesystem::create_directories((directory / name).parent_path());
+    test::writePng(directory / name, std::vector<std::uint8_t>(4 * 6, name.starts_with("p/dark") ? 10 : 240),
+                   6, 4);
+  }
+  CHECK(read(R"({"type": "images", "train": "DIR/p", "test": "DIR/p", "grey": true})") ==
+        "3, 3: 001 of dark light");
 }
 
 /// All features of an iterator, in its order.
@@ -423,9 +432,8 @@ TEST_CASE("test examples that are training examples are named, but not those tha
   for (int i = 0; i < 10; ++i) many += rowsFrom(0, 50);
   CHECK(warning(rowsFrom(0, 6), many).empty());
 
-  DataSource source{.type = "csv", .train = (tables.directory / "rows.csv").string()};
-  source.test = source.train;
-  CHECK_CONTAINS(loadData(source).testWarning, "the test rows are the training rows");
+  const auto both = tables.load(kHeader + rows, {.test = (tables.directory / "rows.csv").string()});
+  CHECK_CONTAINS(both.testWarning, "the test rows are the training rows");
 }
 
 }  // namespace

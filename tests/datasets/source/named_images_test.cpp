@@ -5,7 +5,6 @@
 #include "tests/datasets/idx_bytes.h"
 #include "tests/support/environment.h"
 #include "tests/support/http_server.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 namespace muster {
