@@ -1,10 +1,9 @@
 #include "muster/datasets/image_folder.h"
 
-#include "muster/core/base/log.h"
 #include "tests/support/child_process.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/png.h"
 #include "tests/support/raw_png.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 using namespace muster;
@@ -84,14 +83,13 @@ TEST_CASE("pictures of several sizes and types are brought to one size, and what
     test::writeFile(directory / name, "x");
   std::filesystem::create_directories(directory / "small/more");
   draw(directory / "top.png", {1}, 1, 1);
-  std::vector<std::string> lines;
-  const auto before = setLogSink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
+  const test::LogLines log;
   const auto folder = readImageFolder(directory.path(), {.size = {6, 4}});
-  setLogSink(before);
-  CHECK(lines == std::vector<std::string>{fmt::format(
-                     "{}: 3 pictures read, and left out 2 .gif, 1 .png, 1 .txt, 1 directories, 1 names "
-                     "without an ending; .png, .jpg and .jpeg in a directory of each class are read",
-                     directory.path().string())});
+  CHECK(log.all() ==
+        std::vector<std::string>{fmt::format(
+            "warning: {}: 3 pictures read, and left out 2 .gif, 1 .png, 1 .txt, 1 directories, 1 names "
+            "without an ending; .png, .jpg and .jpeg in a directory of each class are read",
+            directory.path().string())});
   REQUIRE(folder.images->imageShape() == Shape{3, 6, 4});
   CHECK(folder.files == std::vector<std::string>{"big/a.JPG", "big/b.Png", "small/c.png"});
   const Tensor alone = readPicture(pictures / "grey.png", {.size = {6, 4}});

@@ -14,13 +14,6 @@ constexpr std::size_t kMega = 1'000'000;
 const std::vector<GpuMemory> kOne{{Device::cuda(1), 1000 * kMega}};
 const std::vector<GpuMemory> kTwo{{Device::cuda(0), 1000 * kMega}, {Device::cuda(1), 100 * kMega}};
 
-void check(const ImagePlacement& chosen, MemoryPlacement placement, DType features,
-           const std::string& notice) {
-  CHECK(chosen.placement == placement);
-  CHECK((chosen.features == features));
-  CHECK(chosen.why == notice);
-}
-
 /// Digits to train and to test with.
 struct Digits {
   GeneratedDigitsIterator train{8, 20, 1, true}, test{8, 10, 1, false};
@@ -38,38 +31,35 @@ Batch firstOf(DataSetIterator& images) {
   return batch;
 }
 
+/// As "device bytes: images: ...". @param moved  why the images must stay on the CPU.
+std::string chosen(Wish wish, const std::vector<GpuMemory>& gpus, std::size_t bytes, const char* moved = "") {
+  const auto [placement, features, why] = choosePlacement(wish, gpus, bytes, moved);
+  return fmt::format("{} {}: {}", placement == MemoryPlacement::Device ? "device" : "host",
+                     features == DType::UInt8 ? "bytes" : "floats", why);
+}
+
 TEST_CASE("workers on the CPU get floats, and no line is printed unless a placement was asked for") {
-  check(choosePlacement(Wish::Auto, {}, kMega), MemoryPlacement::Host, DType::Float32, "");
-  check(choosePlacement(Wish::Host, {}, kMega), MemoryPlacement::Host, DType::Float32,
-        "images: on the CPU, where the workers are");
-  check(choosePlacement(Wish::Auto, {}, kMega, "they are moved"), MemoryPlacement::Host, DType::Float32, "");
-  CHECK(choosePlacement(Wish::Device, {}, kMega).placement == MemoryPlacement::Device);
-  CHECK(choosePlacement(Wish::Device, {}, kMega).why ==
-        "images: on the CPU, where the workers are; batches name rows of them");
+  CHECK(chosen(Wish::Auto, {}, kMega) == "host floats: ");
+  CHECK(chosen(Wish::Auto, {}, kMega, "they are moved") == "host floats: ");
+  const std::string here = "images: on the CPU, where the workers are";
+  CHECK(chosen(Wish::Host, {}, kMega) == "host floats: " + here);
+  CHECK(chosen(Wish::Device, {}, kMega) == "device floats: " + here + "; batches name rows of them");
 }
 
-TEST_CASE("on one GPU the images are stored whole unless the option says otherwise") {
-  check(choosePlacement(Wish::Auto, kOne, 55'440'000), MemoryPlacement::Device, DType::UInt8,
-        "images: whole on cuda:1, 55.4 MB of bytes and labels");
-  check(choosePlacement(Wish::Device, kOne, 55'440'000), MemoryPlacement::Device, DType::UInt8,
-        "images: whole on cuda:1, 55.4 MB of bytes and labels");
-  check(choosePlacement(Wish::Host, kOne, kMega), MemoryPlacement::Host, DType::UInt8,
-        "images: on the CPU, each batch sent as bytes");
-}
-
-TEST_CASE("each of several GPUs needs the memory, and half of the free memory is left for the training") {
-  check(choosePlacement(Wish::Auto, kTwo, 50 * kMega), MemoryPlacement::Device, DType::UInt8,
-        "images: whole on each of cuda:0 and cuda:1, 50 MB of bytes and labels");
-  check(choosePlacement(Wish::Auto, kTwo, 50 * kMega + 1), MemoryPlacement::Host, DType::UInt8,
-        "images: on the CPU, each batch sent as bytes, as 50 MB are more than half of the 100 MB that are "
-        "free on cuda:1");
-  // An explicit wish is granted even beyond the free memory.
-  CHECK(choosePlacement(Wish::Device, kTwo, 101 * kMega).placement == MemoryPlacement::Device);
-}
-
-TEST_CASE("images that are augmented on the CPU stay there") {
-  check(choosePlacement(Wish::Auto, kOne, kMega, "--augment moves them there"), MemoryPlacement::Host,
-        DType::UInt8, "images: on the CPU, each batch sent as bytes, as --augment moves them there");
+TEST_CASE(
+    "images are whole on each GPU if they take half of its free memory at most, or if it is asked for") {
+  const std::string sent = "host bytes: images: on the CPU, each batch sent as bytes",
+                    both = "device bytes: images: whole on each of cuda:0 and cuda:1, ";
+  for (const auto wish : {Wish::Auto, Wish::Device})
+    CHECK(chosen(wish, kOne, 55'440'000) ==
+          "device bytes: images: whole on cuda:1, 55.4 MB of bytes and labels");
+  CHECK(chosen(Wish::Host, kOne, kMega) == sent);
+  CHECK(chosen(Wish::Auto, kOne, kMega, "--augment moves them there") ==
+        sent + ", as --augment moves them there");
+  CHECK(chosen(Wish::Auto, kTwo, 50 * kMega) == both + "50 MB of bytes and labels");
+  CHECK(chosen(Wish::Auto, kTwo, 50 * kMega + 1) ==
+        sent + ", as 50 MB are more than half of the 100 MB that are free on cuda:1");
+  CHECK(chosen(Wish::Device, kTwo, 101 * kMega) == both + "101 MB of bytes and labels");
 }
 
 TEST_CASE("the placement applies to all iterators") {

@@ -1,18 +1,15 @@
 #include "muster/datasets/published.h"
 
-#include "muster/core/base/log.h"
 #include "tests/datasets/gzip.h"
-#include "tests/datasets/idx_bytes.h"
 #include "tests/support/environment.h"
 #include "tests/support/http_server.h"
-#include "tests/support/temporary_directory.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/test.h"
 
 namespace muster {
 namespace {
 
 namespace fs = std::filesystem;
-using test::contains;
 using test::Environment;
 using test::gzip;
 using test::HttpReply;
@@ -61,60 +58,62 @@ struct Places {
   }
   std::pair<std::string, fs::path> letters() const { return find(0); }
   std::pair<std::string, fs::path> numbers() const { return find(1); }
+  template <typename Refusal>
+  std::string refusal(std::size_t set) const {
+    return thrown<Refusal>([&] { find(set); });
+  }
+  void downloadFrom(const HttpServer& server) {
+    options.allowDownload = true;
+    options.address = server.address();
+  }
 };
 
 TEST_CASE("a file is found compressed or plain, in the set's folder before the directory itself") {
   const Places places;
-  Places::put(places.given / "one", kLetters);
-  CHECK(places.letters() == std::pair(kLetters, places.given / "one"));
-  Places::put(places.given / "one.gz", gzip(kLetters));
-  CHECK(places.letters() == std::pair(kLetters, places.given / "one.gz"));
-  Places::put(places.given / "letters/one", kLetters);
-  CHECK(places.letters() == std::pair(kLetters, places.given / "letters/one"));
+  for (const auto& [name, bytes] :
+       {std::pair("one", kLetters), {"one.gz", gzip(kLetters)}, {"letters/one", kLetters}}) {
+    Places::put(places.given / name, bytes);
+    CHECK(places.letters() == std::pair(kLetters, places.given / name));
+  }
 }
 
 TEST_CASE("the option is tried before MUSTER_DATA_DIR, then the cache, then the network") {
   Places places;
-  HttpServer server([](const std::string&, int) { return HttpReply::whole(gzip(kLetters)); });
-  places.options.allowDownload = true;
-  places.options.address = server.address();
+  const HttpServer server(HttpReply::whole(gzip(kLetters)));
+  places.downloadFrom(server);
   const Environment variable("MUSTER_DATA_DIR", places.fromVariable.string());
-  CHECK(places.letters().second == places.cache / "letters/one.gz");
-  CHECK(places.letters().second == places.cache / "letters/one.gz");
+  for (int i = 0; i < 2; ++i) CHECK(places.letters().second == places.cache / "letters/one.gz");
   CHECK(server.requests() == 1);
-  Places::put(places.fromVariable / "one", kLetters);
-  CHECK(places.letters().second == places.fromVariable / "one");
-  Places::put(places.given / "one", kLetters);
-  CHECK(places.letters().second == places.given / "one");
+  for (const auto& directory : {places.fromVariable, places.given}) {
+    Places::put(directory / "one", kLetters);
+    CHECK(places.letters().second == directory / "one");
+  }
 }
 
 TEST_CASE("a missing directory is named, with the option or variable that gave it") {
   Places places;
   places.options.directory = places.root / "missing";
-  const auto option = thrown<FileError>([&] { places.letters(); });
-  CHECK_CONTAINS(option, places.options.directory.string());
+  CHECK(places.refusal<FileError>(0) ==
+        (places.root / "missing").string() + ": no such directory, given by DataOptions::directory");
   places.options.directory = "";
   const Environment variable("MUSTER_DATA_DIR", (places.root / "gone").string());
-  const auto environment = thrown<FileError>([&] { places.letters(); });
-  CHECK_CONTAINS(environment, (places.root / "gone").string());
-  CHECK_CONTAINS(environment, "MUSTER_DATA_DIR");
+  CHECK(places.refusal<FileError>(0) ==
+        (places.root / "gone").string() + ": no such directory, given by MUSTER_DATA_DIR");
 }
 
-TEST_CASE("a file with a wrong checksum gives an error that names it and both checksums") {
+TEST_CASE(
+    "a file that is truncated or has a wrong checksum gives an error that names it and both checksums") {
   const Places places;
-  Places::put(places.given / "one.gz", gzip("forged"));
-  const auto contents = thrown<FileError>([&] { places.letters(); });
-  CHECK_CONTAINS(contents, (places.given / "one.gz").string());
-  CHECK_CONTAINS(contents, "8b04d5e3775d298e78455efc5ca404d5");
-  CHECK_CONTAINS(contents, "ea76aa1d2eceb24df1cae061feb57188");  // of "forged"
-  CHECK_CONTAINS(thrown<FileError>([&] { places.numbers(); }), "60db0cdb700fd7140dbd586e325f2d7b");
-}
-
-TEST_CASE("a truncated gzip file gives an error that names it") {
-  const Places places;
-  Places::put(places.given / "one.gz", kNumbersPacked.substr(0, 30));
-  CHECK_CONTAINS(thrown<FileError>([&] { places.letters(); }), "truncated");
-  CHECK_CONTAINS(thrown<FileError>([&] { places.numbers(); }), (places.given / "one.gz").string());
+  const auto file = places.given / "one.gz";
+  Places::put(file, gzip("forged"));
+  CHECK(places.refusal<FileError>(0) ==
+        file.string() +
+            ": wrong checksum: the MD5 sum of its contents is ea76aa1d2eceb24df1cae061feb57188, but "
+            "letters's is 8b04d5e3775d298e78455efc5ca404d5");
+  CHECK_CONTAINS(places.refusal<FileError>(1), "60db0cdb700fd7140dbd586e325f2d7b");
+  Places::put(file, kNumbersPacked.substr(0, 30));
+  CHECK_CONTAINS(places.refusal<FileError>(0), "truncated");
+  CHECK_CONTAINS(places.refusal<FileError>(1), file.string());
 }
 
 TEST_CASE("a file of another set with the same name is skipped") {
@@ -131,24 +130,19 @@ TEST_CASE("a file of another set with the same name is skipped") {
 TEST_CASE("a plain file without a published checksum is accepted, with a warning") {
   const Places places;
   Places::put(places.given / "one", kNumbers);
-  std::string warnings;
-  const LogSink before = setLogSink([&](LogLevel level, std::string_view text) {
-    if (level == LogLevel::Warning) warnings += text;
-  });
-  const auto found = places.numbers();
-  setLogSink(before);
-  CHECK(found == std::pair(kNumbers, places.given / "one"));
-  CHECK_CONTAINS(warnings, (places.given / "one").string());
+  const test::LogLines log;
+  CHECK(places.numbers() == std::pair(kNumbers, places.given / "one"));
+  CHECK(log.all() == std::vector{"warning: " + (places.given / "one").string() +
+                                 ": cannot be checked, only the packed file's sum was published"});
 }
 
 TEST_CASE("a broken file in the cache is downloaded again, or refused if downloads are not allowed") {
   Places places;
   const auto cached = places.cache / "letters/one.gz";
   Places::put(cached, gzip(kLetters).substr(0, 12));
-  CHECK_CONTAINS(thrown<FileError>([&] { places.letters(); }), cached.string());
-  HttpServer server([](const std::string&, int) { return HttpReply::whole(gzip(kLetters)); });
-  places.options.allowDownload = true;
-  places.options.address = server.address();
+  CHECK_CONTAINS(places.refusal<FileError>(0), cached.string());
+  const HttpServer server(HttpReply::whole(gzip(kLetters)));
+  places.downloadFrom(server);
   CHECK(places.letters() == std::pair(kLetters, cached));
   CHECK(test::readFile(cached) == gzip(kLetters));
   CHECK(server.requests() == 1);
@@ -163,7 +157,7 @@ TEST_CASE("the environment variable replaces the published address, and the opti
   });
   places.options.allowDownload = true;
   const Environment address("MUSTER_TEST_URL", server.address() + "variable");
-  CHECK_CONTAINS(thrown<DownloadError>([&] { places.numbers(); }), "/variable/one.gz");
+  CHECK_CONTAINS(places.refusal<DownloadError>(1), "/variable/one.gz");
   places.options.address = server.address() + "option/";
   CHECK(places.numbers() == std::pair(kNumbers, places.cache / "numbers/one.gz"));
   CHECK(asked == std::vector<std::string>{"/variable/one.gz", "/option/one.gz"});
@@ -171,30 +165,25 @@ TEST_CASE("the environment variable replaces the published address, and the opti
 
 TEST_CASE("wrong content from the network is refused with both checksums, and not kept") {
   Places places;
-  HttpServer server([](const std::string&, int) { return HttpReply::whole(gzip("forged")); });
-  places.options.allowDownload = true;
-  places.options.address = server.address();
-  const auto text = thrown<DownloadError>([&] { places.letters(); });
-  CHECK_CONTAINS(text, server.address() + "one.gz");
-  CHECK_CONTAINS(text, "8b04d5e3775d298e78455efc5ca404d5");
-  CHECK_CONTAINS(text, "ea76aa1d2eceb24df1cae061feb57188");
-  CHECK_FALSE(fs::exists(places.cache / "letters/one.gz"));
-
-  HttpServer page([](const std::string&, int) { return HttpReply::whole("<html>"); });
-  places.options.address = page.address();
-  CHECK_CONTAINS(thrown<DownloadError>([&] { places.numbers(); }), "not a gzip file");
-  CHECK_FALSE(fs::exists(places.cache / "numbers/one.gz"));
+  const HttpServer server(HttpReply::whole(gzip("forged"))), page(HttpReply::whole("<html>"));
+  places.downloadFrom(server);
+  const auto text = places.refusal<DownloadError>(0);
+  for (const auto& part : {server.address() + "one.gz", std::string("8b04d5e3775d298e78455efc5ca404d5"),
+                           std::string("ea76aa1d2eceb24df1cae061feb57188")})
+    CHECK_CONTAINS(text, part);
+  places.downloadFrom(page);
+  CHECK_CONTAINS(places.refusal<DownloadError>(1), "not a gzip file");
+  for (const char* set : {"letters", "numbers"}) CHECK_FALSE(fs::exists(places.cache / set / "one.gz"));
 }
 
 TEST_CASE("if downloads are not allowed, the error about a missing file names its address") {
   const Places places;
-  const auto text = thrown<DownloadError>([&] { places.letters(); });
-  CHECK_CONTAINS(text, "one.gz");
-  CHECK_CONTAINS(text, "http://letters.invalid/one.gz");
-  CHECK_CONTAINS(text, "one.gz is neither in ");
-  CHECK_CONTAINS(text, places.cache.string());
-  CHECK_CONTAINS(text,
-                 "; if you have the files, name their directory in the environment variable MUSTER_DATA_DIR");
+  CHECK(places.refusal<DownloadError>(0) ==
+        fmt::format(
+            "letters: one.gz is neither in {} nor in {}, and fetching http://letters.invalid/one.gz is not "
+            "allowed; if you have the files, name their directory in the environment variable "
+            "MUSTER_DATA_DIR",
+            places.given.string(), (places.cache / "letters").string()));
 }
 
 }  // namespace

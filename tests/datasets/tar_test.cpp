@@ -2,14 +2,12 @@
 
 #include "muster/datasets/file_bytes.h"
 #include "tests/datasets/gzip.h"
-#include "tests/datasets/idx_bytes.h"
 #include "tests/datasets/tar_bytes.h"
 #include "tests/support/test.h"
 
 namespace muster {
 namespace {
 
-using test::contains;
 using test::tarEnd;
 using test::tarEntry;
 using test::thrown;
