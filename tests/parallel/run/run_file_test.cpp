@@ -3,7 +3,6 @@
 
 #include "muster/core/nn/models/mlp.h"
 #include "muster/core/nn/multi_layer_network.h"
-#include "muster/datasets/file_bytes.h"
 #include "muster/parallel/run/detail/field_list.h"
 #include "muster/parallel/run/detail/override_error.h"
 #include "muster/parallel/run/detail/run_fields.h"
@@ -17,11 +16,28 @@ namespace {
 using namespace muster;
 using test::asJson, test::eachField, test::problem, test::whole, test::wrong;
 namespace json = boost::json;
+using Sets = std::vector<std::string>;
+
+/// A run file with every field of this type of data, and with these fields set.
+RunFile with(std::string_view type, const Sets& sets) {
+  return RunFile::parse(whole(type).toJson(), sets);
+}
+
+/// As "averaging every=3", of a whole run file with these fields set.
+std::string strategyWith(const Sets& sets) {
+  const auto training = with("csv", sets).training;
+  return training.strategy + " " + training.strategyOptions;
+}
+
+json::value networkWith(const Sets& sets) {
+  return json::parse(with("generated", sets).network);
+}
 
 }  // namespace
 
-TEST_CASE("an invalid value of any field of a run file gives one line that names the field") {
+TEST_CASE("each field of a run file that is invalid or unknown gives one line that names it") {
   int fields = 0;
+  const std::string zero("a\0b", 3), noZero = "expected a text without NUL bytes, found \"a\\u0000b\"";
   for (const auto type : kDataTypes) {
     auto run = asJson(whole(type));
     REQUIRE(problem(run) == "");
@@ -30,67 +46,43 @@ TEST_CASE("an invalid value of any field of a run file gives one line that names
       ++fields;
       const json::value right = in.at(key);
       in[key] = wrong(right);
-      const auto text = problem(run);
-      in[key] = right;
-      CAPTURE(text);
+      auto text = problem(run);
       CHECK(text != "");
       CHECK(text.find('\n') == std::string::npos);
-      CHECK(text.find(key) != std::string::npos);
-      const bool own = !path.starts_with("network.") && !path.starts_with("training.strategy.");
-      if (own || path.starts_with("network.")) CHECK(text.starts_with(path));
-      if (path.starts_with("training.strategy.")) CHECK(text.find(path) != std::string::npos);
+      CHECK_CONTAINS(text, key);
+      if (path.starts_with("training.strategy."))
+        CHECK_CONTAINS(text, path);
+      else
+        CHECK_MESSAGE(text.starts_with(path), text);
+      in[key] = zero;  // where the system would end a path
+      if (right.is_string()) CHECK(problem(run) == path + ": " + noZero);
+      in[key] = right;
+      if (type != "csv" || path == "training.strategy.name") return;  // all else beside that name are options
+      in[key + "x"] = right;
+      text = problem(run);
+      in.erase(key + "x");
+      CHECK_CONTAINS(text, key + "x");
+      CHECK_CONTAINS(text, "nearest is " + key);
     });
     CHECK(problem(run) == "");
+    run.as_object()["data"].as_object()[zero] = 1;
+    CHECK(problem(run) == "a field in data: " + noZero);
   }
   CHECK(fields > 9 * 100);
-}
-
-TEST_CASE("texts of a run file must not hold a NUL byte, where the system would end a path") {
-  for (const auto type : kDataTypes) {
-    auto run = asJson(whole(type));
-    eachField(run, "", [&](const std::string& path, const std::string& key, json::object& in) {
-      if (!in.at(key).is_string()) return;
-      CAPTURE(path);
-      const json::value right = in.at(key);
-      in[key] = std::string("a\0b", 3);
-      CHECK(problem(run) == path + ": expected a text without NUL bytes, found \"a\\u0000b\"");
-      in[key] = right;
-    });
-    run.as_object()["data"].as_object()[std::string("a\0b", 3)] = 1;
-    CHECK(problem(run) == "a field in data: expected a text without NUL bytes, found \"a\\u0000b\"");
-  }
   CHECK(problem(asJson(whole("csv")), {"training.model=\"a\\u0000b\""})
             .starts_with("training.model: expected"));
 }
 
-TEST_CASE("an unknown field is refused, and the error names the nearest known one") {
-  auto run = asJson(whole("csv"));
-  eachField(run, "", [&](const std::string& path, const std::string& key, json::object& in) {
-    if (path == "training.strategy.name") return;  // all other fields there are options
-    CAPTURE(path);
-    const json::value value = in.at(key);
-    in[key + "x"] = value;
-    const auto text = problem(run);
-    in.erase(key + "x");
-    CAPTURE(text);
-    CHECK(text.find(key + "x") != std::string::npos);
-    CHECK(text.find("nearest is " + key) != std::string::npos);
-  });
-}
-
 TEST_CASE("values out of range are refused, and the error names their path") {
   const auto run = asJson(whole("csv"));
-  CHECK(test::thrown<InvalidArgument>([] { RunFile::parse(" \n"); }) ==
-        "it is empty; a run file has data and a network");
+  CHECK_REFUSED(RunFile::parse(" \n"), "it is empty; a run file has data and a network");
   for (const auto* const tab : {"\t", "\\t", "tab"})
     CHECK(DataSource{.separator = tab}.tableFormat().separator == '\t');
   const std::pair<const char*, const char*> cases[] = {
       {"format=muster-run/2", "format: this program reads \"muster-run/1\", found \"muster-run/2\""},
       {"data.type=mnits", "data.type: there is no \"mnits\"; the nearest is mnist, of mnist, "},
       {"data.type=imagenet", "data.type: there is no \"imagenet\"; the nearest is images, of mnist, "},
-      {"data.batch=0", "data.batch must be between 1 and 65536, got 0"},
       {"data.separator=ab", "data.separator must be one character, or tab, got \"ab\""},
-      {"data.train=\"\"", "data.train: is missing, and data of type csv need it"},
       {"data.classWeights=[1]", "data.classWeights: at least two classes have weights, got 1"},
       {"data.classWeights=[1,-1]", "data.classWeights[1] must be finite and not negative, got -1"},
       {"network.layers[0].outChannels=0", "network: "},
@@ -114,8 +106,6 @@ TEST_CASE("values out of range are refused, and the error names their path") {
       {"network.updater.learningRate=1e400",
        "network.updater.learningRate: expected a finite number that fits a double, got 1e400"},
       {"training.strategy=[5]", "training.strategy: expected an object"},
-      {"training.strategy=diloko",
-       "training.strategy.name: there is no strategy \"diloko\"; the nearest is "},
       {"training.epochs=2.5", "training.epochs: expected a whole number, found 2.5"},
       {"training.epochs=9223372036854775808",
        "training.epochs: expected a whole number, found 9223372036854775808"},
@@ -127,15 +117,12 @@ TEST_CASE("values out of range are refused, and the error names their path") {
       {"listeners.earlyStopping.monitor=acuracy",
        "listeners.earlyStopping.monitor: there is no \"acuracy\"; the nearest is accuracy, of "},
       {"network.updater=0.1", "network.updater: expected an object, found 0.1"},
-      {"listeners.earlyStopping.mode=min", "listeners.earlyStopping.mode min contradicts"},
       {"compare.foo=1", "compare.foo: there is no such field"},
       {"compare.testEvery=often", "compare.testEvery: expected a whole number"},
   };
   for (const auto& [set, begin] : cases) {
     const auto text = problem(run, {set});
-    CAPTURE(set);
-    CAPTURE(text);
-    CHECK(text.starts_with(begin));
+    CHECK_MESSAGE(text.starts_with(begin), set, ": ", text);
   }
   const auto drawn = asJson(whole("generated"));
   CHECK(problem(drawn, {"data.directory=d"}).starts_with("data.directory: there is no such field"));
@@ -143,77 +130,68 @@ TEST_CASE("values out of range are refused, and the error names their path") {
 }
 
 TEST_CASE("of two --set of the same field the later one wins, also if one of them sets it with others") {
-  const auto with = [text = whole("generated").toJson()](std::vector<std::string> sets) {
-    return RunFile::parse(text, sets);
-  };
-  CHECK(with({"training.workers=3", "training.workers=5"}).training.workers == 5);
-  CHECK(with({"training.workers=0", "training.workers=5"}).training.workers == 5);
-  const std::string object = R"(training.strategy={"name": "averaging", "every": 7})";
-  CHECK(with({object, "training.strategy.every=5"}).training.strategyOptions == "every=5");
-  CHECK(with({"training.strategy.every=5", object}).training.strategyOptions == "every=7");
-  const auto named = with({object, "training.strategy.name=diloco"});
-  CHECK(named.training.strategy == "diloco");
-  CHECK(named.training.strategyOptions.empty());
-  CHECK(with({"training.strategy.name=diloco", object}).training.strategy == "averaging");
-  const std::string data = R"(data={"type": "fashion", "batch": 4})";
-  CHECK(with({data, "data.type=mnist"}).data.type == "mnist");
-  CHECK(with({"data.type=mnist", data}).data.type == "fashion");
-  CHECK(with({"data.type=mnist", "data.type=fashion"}).data.type == "fashion");
-  // What belongs to a strategy or to a type of data may be set before its name.
-  const auto before = with({"training.strategy.every=9", "training.strategy.name=diloco"});
-  CHECK(before.training.strategy == "diloco");
-  CHECK(before.training.strategyOptions == "every=9");
-  CHECK(with({"data.directory=d", "data.type=mnist"}).data.directory == "d");
+  CHECK(with("csv", {"training.workers=3", "training.workers=5"}).training.workers == 5);
+  CHECK(with("csv", {"training.workers=0", "training.workers=5"}).training.workers == 5);
+  const std::string object = R"(training.strategy={"name": "averaging", "every": 7})",
+                    data = R"(data={"type": "fashion", "batch": 4})", named = "training.strategy.name=";
+  for (const auto& [sets, strategy] :
+       {std::pair<Sets, const char*>{{object, "training.strategy.every=5"}, "averaging every=5"},
+        {{"training.strategy.every=5", object}, "averaging every=7"},
+        {{object, named + "diloco"}, "diloco "},
+        {{named + "diloco", object}, "averaging every=7"},
+        // What belongs to a strategy may be set before its name.
+        {{"training.strategy.every=9", named + "diloco"}, "diloco every=9"},
+        {{"training.strategy.rate=0.5", named + "slowmo"}, "slowmo rate=0.5"},
+        {{"training.strategy=diloco"}, "diloco "},
+        {{R"(training.strategy={"name": "diloco"})", "training.strategy.rate=0.5",
+          "training.strategy.every=7"},
+         "diloco rate=0.5,every=7"},
+        {{"training.strategy=10"}, "averaging every=10"},
+        {{"training.strategy=10", "training.strategy.updaterState=keep"},
+         "averaging every=10,updaterState=keep"}})
+    CHECK(strategyWith(sets) == strategy);
+  CHECK(strategyWith({named + "averaging"}) == strategyWith({}));
+  CHECK_LACKS(strategyWith({"training.strategy.every=null"}), "every=");
+  for (const auto& [sets, type] : {std::pair<Sets, const char*>{{data, "data.type=mnist"}, "mnist"},
+                                   {{"data.type=mnist", data}, "fashion"},
+                                   {{"data.type=mnist", "data.type=fashion"}, "fashion"}})
+    CHECK(with("generated", sets).data.type == type);
+  CHECK(with("generated", {"data.directory=d", "data.type=mnist"}).data.directory == "d");
   // Another type of data drops all fields of the old one.
   for (const auto* const type : {"fashion", "idx", "csv", "images", "safetensors"})
-    CHECK(RunFile::parse(whole(type).toJson(), {{"data.type=mixtures"}}).data.type == "mixtures");
+    CHECK(with(type, {"data.type=mixtures"}).data.type == "mixtures");
+  const Sets qsr{"training.strategy.period=qsr", "training.strategy.period.alpha=0.25"};
+  CHECK(with("csv", qsr).makeStrategy(1).make() != nullptr);
 }
 
-TEST_CASE("short forms: a strategy or updater by name, a learning rate as 0.01, a whole number as 2.0") {
-  const auto with = [text = whole("generated").toJson()](std::vector<std::string> sets) {
-    return RunFile::parse(text, sets);
-  };
-  const auto strategy = with({"training.strategy=diloco"}).training;
-  CHECK(strategy.strategy == "diloco");
-  CHECK(strategy.strategyOptions.empty());
-  CHECK(with({"training.strategy=diloco", "training.strategy.rate=0.5"}).training.strategyOptions ==
-        "rate=0.5");
-  CHECK(with({"training.epochs=2.0", "training.workers=3e0"}).training.epochs == 2);
-  const auto rate = json::parse(with({"network.updater=adam", "network.updater.learningRate=0.01"}).network);
-  CHECK(rate.at("updater").at("type") == "adam");
-  CHECK(rate.at("updater").at("learningRate") == 0.01);
-  CHECK(with({"training.strategy=10"}).training.strategy == "averaging");
-  CHECK(with({"training.strategy=10"}).training.strategyOptions == "every=10");
-  CHECK(with({"training.strategy=10", "training.strategy.updaterState=keep"}).training.strategyOptions ==
-        "every=10,updaterState=keep");
-  CHECK(with({"listeners.earlyStopping=7"}).listeners.earlyStopping->patience == 7);
-  CHECK(with({"listeners.earlyStopping=7", "listeners.earlyStopping.monitor=auc"})
-            .listeners.earlyStopping->patience == 7);
-  CHECK(with({"listeners.reduceOnPlateau=4"}).listeners.reduceOnPlateau->patience == 4);
-  CHECK(with({"listeners.checkpoints=d"}).listeners.checkpoints->directory == "d");
-  CHECK(with({"listeners.checkpoints=d", "listeners.checkpoints.best=accuracy"})
-            .listeners.checkpoints->best->monitor == Monitor::Accuracy);
+TEST_CASE("short forms: an updater by name, a learning rate as 0.01, a listener by one field") {
+  CHECK(with("csv", {"training.epochs=2.0", "training.workers=3e0"}).training.epochs == 2);
+  Sets adam{"network.updater=adam", "network.updater.learningRate=0.01"};
+  CHECK(networkWith(adam).at("updater").at("type") == "adam");
+  CHECK(networkWith(adam).at("updater").at("learningRate") == 0.01);
+  adam.emplace_back("network.updater.learningRate.value=0.5");
+  CHECK(networkWith(adam).at_pointer("/updater/learningRate/value") == 0.5);
+  const auto listeners = with("csv", {"listeners.earlyStopping=7", "listeners.earlyStopping.monitor=auc",
+                                      "listeners.reduceOnPlateau=4", "listeners.checkpoints=d",
+                                      "listeners.checkpoints.best=accuracy"})
+                             .listeners;
+  CHECK(listeners.earlyStopping->patience == 7);
+  CHECK(listeners.reduceOnPlateau->patience == 4);
+  CHECK(listeners.checkpoints->directory == "d");
+  CHECK((listeners.checkpoints->best->monitor == Monitor::Accuracy));
   auto flat = json::parse(mlp({8}, 3).toJson());
   flat.as_object()["inputShape"] = 784;
   CHECK(MultiLayerConfiguration::fromJson(json::serialize(flat)).inputShape == Shape{784});
-  const auto warmer = json::parse(with({"network.updater=adam", "network.updater.learningRate=0.01",
-                                        "network.updater.learningRate.value=0.5"})
-                                      .network);
-  CHECK(warmer.at("updater").at("learningRate").at("value") == 0.5);
+
   const test::JsonSchema schema(json::parse(runFileSchema()));
   auto run = asJson(whole("generated"));
-  for (const char* set : {"listeners.earlyStopping=7", "listeners.reduceOnPlateau=4",
-                          "listeners.checkpoints=d", "training.strategy=10", "network.inputShape=784"}) {
+  for (const char* set :
+       {"listeners.earlyStopping=7", "listeners.reduceOnPlateau=4", "listeners.checkpoints=d",
+        "training.strategy=10", "training.strategy=diloco", "network.inputShape=784", "network.updater=adam",
+        "training.epochs=2", R"(network.updater={"type": "sgd", "learningRate": 0.01})"}) {
     detail::applyOverride(run.as_object(), set);
     CHECK(schema.problem(run) == "");
   }
-  run = asJson(whole("generated"));
-  for (const char* set : {"training.strategy=diloco", "network.updater=adam", "training.epochs=2"}) {
-    detail::applyOverride(run.as_object(), set);
-    CHECK(schema.problem(run) == "");
-  }
-  detail::applyOverride(run.as_object(), "network.updater={\"type\":\"sgd\",\"learningRate\":0.01}");
-  CHECK(schema.problem(run) == "");
   detail::applyOverride(run.as_object(), "listeners.earlyStopping=often");
   CHECK(schema.problem(run) != "");
   CHECK(problem(run).starts_with("listeners.earlyStopping.patience: expected a whole number, found"));
@@ -247,7 +225,6 @@ TEST_CASE("an override that is to blame for an error is told from the file, and 
   CHECK(blamed(run, {"training.workers=2"}) == "none");
   CHECK(blamed(run, {"training.epochs=2", "training.workers=0", "data.batch=4"}) == "training.workers=0");
   CHECK(blamed(run, {"workers"}) == "workers");
-  CHECK(blamed(run, {"training.workers=0", "training.workers=0"}) == "training.workers=0");
   // Each of the two is needed for the problem; it is with the field of the second.
   const std::string momentum = "network.updater.momentum=0.5";
   CHECK(blamed(run, {"network.updater.type=adam", momentum}) == momentum);
@@ -262,159 +239,138 @@ TEST_CASE("an override that is to blame for an error is told from the file, and 
 }
 
 TEST_CASE("of several overrides of one field, one is to blame, and not one of another field") {
-  const auto run = asJson(whole("generated"));
-  const std::string wrong = "training.workers=0";
-  const std::vector<std::string> overrides{wrong, wrong, "training.epochs=2"};
+  const Sets overrides{"training.workers=0", "training.workers=0", "training.epochs=2"};
   try {
-    RunFile::parse(json::serialize(run), overrides);
+    with("generated", overrides);
     FAIL("it is valid");
   } catch (const detail::OverrideError& error) {
     CHECK(error.index() == 1);
   }
 }
 
-TEST_CASE("a set by a name alone is refused with the path of the field that is meant") {
-  const auto refusal = [run = asJson(whole("generated"))](const std::string& set) {
-    return problem(run, {set});
+TEST_CASE("--set changes any field, with commas in lists, or takes it out by null") {
+  const std::tuple<Sets, const char*, const char*> cases[] = {
+      {{"training.workers=4"}, "/training/workers", "4"},
+      {{"data.label=kind"}, "/data/label", R"("kind")"},
+      {{R"(data.label="3")"}, "/data/label", R"("3")"},
+      {{"data.label=3"}, "/data/label", R"("3")"},
+      {{"data.label=a,b"}, "/data/label", R"("a,b")"},
+      {{R"(data.label="1,2")"}, "/data/label", R"("1,2")"},
+      {{R"(training.devices="cpu")"}, "/training/devices", R"("cpu")"},
+      {{"data.train=2024"}, "/data/train", R"("2024")"},
+      {{"training.model=1.50"}, "/training/model", R"("1.50")"},
+      {{"data.classWeights=[2, 3.5]"}, "/data/classWeights", "[2.0, 3.5]"},
+      {{"data.classWeights=2,3.5"}, "/data/classWeights", "[2.0, 3.5]"},
+      {{R"(data.classWeights={"rare": 5})"}, "/data/classWeights", R"({"rare": 5.0})"},
+      {{"data.classWeights=null", "data.classWeights.rare=5"}, "/data/classWeights", R"({"rare": 5.0})"},
+      {{"data.columns=a,b c,3"}, "/data/columns", R"(["a", "b c", "3"])"},
+      {{"data.columns=7"}, "/data/columns", R"(["7"])"},
+      {{R"(data.columns=["a,b","c"])"}, "/data/columns", R"(["a,b", "c"])"},
+      {{R"(data.columns="a, b",c)"}, "/data/columns", R"(["a, b", "c"])"},
+      {{"data.leaveOut=id"}, "/data/leaveOut", R"(["id"])"},
+      {{"network.layers[0].outChannels=7"}, "/network/layers/0/outChannels", "7"},
+      {{"network.layers[0].kernel=3,5"}, "/network/layers/0/kernel", "[3, 5]"},
   };
-  for (const auto& [set, path] : {std::pair{"lr=0.1", "network.updater.learningRate"},
-                                  {"updater.momentum=0.5", "network.updater.momentum"},
-                                  {"workers=2", "training.workers"},
-                                  {"epoch=2", "training.epochs"},
-                                  {"listener.curves=a", "listeners.curves"},
-                                  {"networks.l1=1", "network.l1"}}) {
-    const std::string name(set, std::string_view(set).find('='));
-    CHECK(refusal(set) == fmt::format("a run file has no field {}; the nearest is {}", name, path));
+  for (const auto& [sets, pointer, value] : cases) {
+    CAPTURE(sets.back());
+    CHECK(asJson(with("csv", sets)).at_pointer(pointer) == json::parse(value));
   }
-  CHECK(refusal("zigzag=1") ==
-        "a run file has no field zigzag; there are format, data, network, training, listeners, compare, "
-        "$schema");
-  CHECK(refusal("dat=1") == "a run file has no field dat; the nearest is data");
+  CHECK(with("csv", {"data.columns=a", "data.columns=null"}).data.columns.empty());
+  const auto listeners = [](const Sets& sets) { return with("csv", sets).listeners; };
+  CHECK_FALSE(listeners({"listeners.checkpoints=null"}).checkpoints);
+  CHECK_FALSE(listeners({"listeners.checkpoints.best=null"}).checkpoints->best);
+  CHECK_FALSE(
+      listeners({"listeners.earlyStopping=null", "listeners.reduceOnPlateau.factor=null"}).reduceOnPlateau);
+  CHECK(listeners({"listeners.checkpoints=null", "listeners.checkpoints=d"}).checkpoints->keepLast == 0);
+  CHECK(listeners({"listeners=null", "listeners.checkpoints.best=null"}).testEvery == 0);
+  CHECK(with("csv", {"data.classWeights=null", "training=null"}).training.workers == 1);
 }
 
-TEST_CASE("--set changes any field, adds a missing one, and refuses an invalid path") {
-  const auto text = whole("csv").toJson();
-  const auto with = [&](std::vector<std::string> sets) { return RunFile::parse(text, sets); };
-  CHECK(with({"training.workers=4"}).training.workers == 4);
-  CHECK(with({"data.label=kind"}).data.label == "kind");
-  CHECK(with({"data.label=\"3\""}).data.label == "3");
-  CHECK(with({"data.label=3"}).data.label == "3");
-  CHECK(with({"data.train=2024", "training.model=1.50"}).data.train == "2024");
-  CHECK(with({"training.model=1.50"}).training.model == "1.50");
-  CHECK(with({"data.classWeights={\"rare\": 5}"}).data.weightedClasses == std::vector<std::string>{"rare"});
-  CHECK(with({"data.classWeights=null", "data.classWeights.rare=5"}).data.classWeights ==
-        std::vector<double>{5});
-  CHECK(with({"data.classWeights=[2, 3.5]"}).data.classWeights == std::vector<double>{2, 3.5});
-  const auto diloco = with({"training.strategy={\"name\": \"diloco\"}", "training.strategy.rate=0.5",
-                            "training.strategy.every=7"});
-  CHECK(diloco.training.strategy == "diloco");
-  CHECK(diloco.training.strategyOptions == "rate=0.5,every=7");
-  // Another strategy has other options; the same one keeps them.
-  const auto named = with({"training.strategy.rate=0.5", "training.strategy.name=slowmo"});
-  CHECK(named.training.strategy == "slowmo");
-  CHECK(named.training.strategyOptions == "rate=0.5");
-  const auto same = with({"training.strategy.name=" + with({}).training.strategy});
-  CHECK(same.training.strategyOptions == with({}).training.strategyOptions);
-  CHECK(
-      with({"training.strategy.period=qsr", "training.strategy.period.alpha=0.25"}).makeStrategy(1).make() !=
-      nullptr);
-  CHECK(with({"network.layers[0].outChannels=7"}).network.find("\"outChannels\": 7") != std::string::npos);
+TEST_CASE("--set adds a field that is missing, and refuses an invalid path") {
   auto bare = json::object{{"format", "muster-run/1"},
                            {"data", json::object{{"type", "generated"}}},
                            {"network", json::parse(convnet().toJson())}};
-  const std::vector<std::string> stop{"listeners.earlyStopping.monitor=accuracy",
-                                      "listeners.earlyStopping.mode=max"};
+  const Sets stop{"listeners.earlyStopping.monitor=accuracy", "listeners.earlyStopping.mode=max"};
   const auto stopped = RunFile::parse(json::serialize(bare), stop);
   REQUIRE(stopped.listeners.earlyStopping);
   CHECK(stopped.listeners.earlyStopping->patience == 5);
   CHECK(stopped.training.workers == 1);
-
-  CHECK(problem(bare, {"workers"}) == "workers: expected KEY=VALUE, as in training.workers=4");
-  CHECK(problem(bare, {"training.model=\xff.st"}) ==
-        "training.model=\xff.st: expected UTF-8, as in all of a run file");
-  CHECK(problem(bare, {"network.layers[99].bias=1"}) == "network.layers[99].bias: layers has no element 99");
-  CHECK(problem(bare, {"data.type.name=1"}) == "data.type.name: type is no object");
-  CHECK(problem(bare, {"network.vertices[1].units=4"}) ==
-        "network.vertices[1].units: there is no list vertices; there is inputShape, layers");
-  for (const auto& [in, list] :
-       {std::pair("data", "columns"), {"data", "classWeights"}, {"data", "rows"}, {"compare", "arms"}})
-    CHECK(problem(bare, {fmt::format("{}.{}[0]=4", in, list)}) ==
-          fmt::format("{0}.{1}[0]: {1} has no element 0", in, list));
+  const std::string none = "a run file has no field ", stopping = "listeners.earlyStop";
+  for (const auto& [set, error] :
+       {std::pair<std::string, std::string>{"workers",
+                                            "workers: expected KEY=VALUE, as in training.workers=4"},
+        {"training.model=\xff.st", "training.model=\xff.st: expected UTF-8, as in all of a run file"},
+        {"data.type.name=1", "data.type.name: type is no object"},
+        {"data.type=null", "data.type: is missing"},
+        {"data.colums=null", none + "data.colums; the nearest is data.columns"},
+        {stopping + "ing.patience=null",
+         none + stopping + "ing.patience; the nearest is " + stopping + "ping.patience"},
+        {"network.layers[99].bias=1", "network.layers[99].bias: layers has no element 99"},
+        {"network.vertices[1].units=4",
+         "network.vertices[1].units: there is no list vertices; there is inputShape, layers"},
+        {"data.columns[0]=4", "data.columns[0]: columns has no element 0"},
+        {"data.classWeights[0]=4", "data.classWeights[0]: classWeights has no element 0"},
+        {"data.rows[0]=4", "data.rows[0]: rows has no element 0"},
+        {"compare.arms[0]=4", "compare.arms[0]: arms has no element 0"},
+        // A name alone is refused with the path of the field that is meant.
+        {"lr=0.1", none + "lr; the nearest is network.updater.learningRate"},
+        {"updater.momentum=0.5", none + "updater.momentum; the nearest is network.updater.momentum"},
+        {"workers=2", none + "workers; the nearest is training.workers"},
+        {"epoch=2", none + "epoch; the nearest is training.epochs"},
+        {"listener.curves=a", none + "listener.curves; the nearest is listeners.curves"},
+        {"networks.l1=1", none + "networks.l1; the nearest is network.l1"},
+        {"dat=1", none + "dat; the nearest is data"},
+        {"zigzag=1",
+         none + "zigzag; there are format, data, network, training, listeners, compare, $schema"}})
+    CHECK(problem(bare, {set}) == error);
   bare["network"] = json::object{{"name", "mlp"}};
   CHECK(problem(bare, {"network.hidden[0]=4"}) == "network.hidden[0]: hidden has no element 0");
 }
 
-TEST_CASE("--set with null takes a field out of the file") {
-  const auto text = whole("csv").toJson();
-  const auto with = [&](std::vector<std::string> sets) { return RunFile::parse(text, sets); };
-  CHECK_FALSE(with({"listeners.checkpoints=null"}).listeners.checkpoints);
-  CHECK_FALSE(with({"listeners.checkpoints.best=null"}).listeners.checkpoints->best);
-  CHECK_FALSE(with({"listeners.earlyStopping=null", "listeners.reduceOnPlateau.factor=null"})
-                  .listeners.reduceOnPlateau);
-  CHECK(with({"listeners.checkpoints=null", "listeners.checkpoints=d"}).listeners.checkpoints->keepLast == 0);
-  CHECK(with({"training.strategy.every=null"}).training.strategyOptions.find("every") == std::string::npos);
-  CHECK(with({"data.classWeights=null", "training=null"}).training.workers == 1);
-  CHECK(problem(json::parse(text), {"data.type=null"}) == "data.type: is missing");
-  CHECK(problem(json::parse(text), {"data.colums=null"}) ==
-        "a run file has no field data.colums; the nearest is data.columns");
-  CHECK(problem(json::parse(text), {"listeners.earlyStoping.patience=null"}) ==
-        "a run file has no field listeners.earlyStoping.patience; the nearest is "
-        "listeners.earlyStopping.patience");
-  CHECK(with({"listeners=null", "listeners.checkpoints.best=null"}).listeners.testEvery == 0);
-}
-
-TEST_CASE("a list on the command line has commas between its elements") {
-  const auto text = whole("csv").toJson();
-  const auto with = [&](std::vector<std::string> sets) { return RunFile::parse(text, sets); };
-  using Words = std::vector<std::string>;
-  CHECK(with({"data.columns=a,b c,3"}).data.columns == Words{"a", "b c", "3"});
-  CHECK(with({"data.leaveOut=id"}).data.leaveOut == Words{"id"});
-  CHECK(with({"data.columns=7"}).data.columns == Words{"7"});
-  CHECK(with({R"(data.columns=["a,b","c"])"}).data.columns == Words{"a,b", "c"});
-  CHECK(with({R"(data.columns="a, b",c)"}).data.columns == Words{"a, b", "c"});
-  CHECK(with({"data.classWeights=2,3.5"}).data.classWeights == std::vector<double>{2, 3.5});
-  CHECK(with({"network.layers[0].kernel=3,5"}).network.find("\"kernel\": [3, 5]") != std::string::npos);
-  CHECK(with({"data.label=a,b"}).data.label == "a,b");
-  CHECK(with({R"(training.devices="cpu")", R"(data.label="1,2")"}).data.label == "1,2");
-  CHECK(with({"data.columns=a", "data.columns=null"}).data.columns.empty());
-}
-
 TEST_CASE("another schedule, layer or named network drops the fields of the old one") {
-  const auto with = [text = whole("generated").toJson()](std::vector<std::string> sets) {
-    return json::parse(RunFile::parse(text, sets).network);
-  };
+  const std::string rate = "network.updater.learningRate";
   const json::object tenEpochs{{"type", "cosine"}, {"epochs", 10}};
-  for (const std::string rate : {"0.5", R"({"type": "step", "initial": 0.5, "every": 7})"})
-    CHECK(with({"network.updater.learningRate=" + rate, "network.updater.learningRate.epochs=10",
-                "network.updater.learningRate.type=cosine"})
-              .at("updater")
-              .at("learningRate") == tenEpochs);
-  CHECK(with({"network.layers[0].type=batchnorm"}).at("layers").at(0) == json::object{{"type", "batchnorm"}});
-  const auto named = with({R"(network={"name": "resnet18", "width": 4})", "network.name=mlp"});
+  for (const std::string old : {"0.5", R"({"type": "step", "initial": 0.5, "every": 7})"})
+    CHECK(networkWith({rate + "=" + old, rate + ".epochs=10", rate + ".type=cosine"})
+              .at_pointer("/updater/learningRate") == tenEpochs);
+  CHECK(networkWith({"network.layers[0].type=batchnorm"}).at("layers").at(0) ==
+        json::object{{"type", "batchnorm"}});
+  const auto named = networkWith({R"(network={"name": "resnet18", "width": 4})", "network.name=mlp"});
   CHECK(named.at("name") == "mlp");
   CHECK(named.at("hidden").as_array().empty());
   // A part of the updater that the library gives a network.
-  const auto slow = with({"network=resnet18", "network.updater.learningRate=0.01"}).at("updater");
+  const auto slow = networkWith({"network=resnet18", rate + "=0.01"}).at("updater");
   CHECK(slow.at("type") == "nesterovs");
   CHECK(slow.at("momentum") == 0.9);
   CHECK(slow.at("learningRate").at("value") == 0.01);
-  const auto run = asJson(whole("generated"));
-  CHECK(problem(run, {"network.updater.learningRate=fast"}) ==
-        "network.updater.learningRate: expected a number, or a schedule as in {\"type\": \"cosine\", "
-        "\"initial\": 0.1, \"epochs\": 10}, found the string \"fast\"");
+  CHECK(problem(asJson(whole("generated")), {rate + "=fast"}) ==
+        rate +
+            ": expected a number, or a schedule as in {\"type\": \"cosine\", \"initial\": 0.1, \"epochs\": "
+            "10}, "
+            "found the string \"fast\"");
 }
 
-TEST_CASE("fields of some types of data name these types") {
+TEST_CASE("fields are listed by path with their values, defaults and the types of data that have them") {
+  for (const auto& [path, values, preset] :
+       {std::tuple("training.workers", "whole number, at least 1, at most 1024", "1"),
+        {"training.mathMode", "auto, fp32, tf32, bf16", "\"auto\""},
+        {"data.classWeights", "list of numbers or numbers by name", ""},
+        {"data.label", "text or whole number, at least 1", ""}}) {
+    CHECK(detail::fieldAt(path).values == values);
+    if (*preset != '\0') CHECK(detail::fieldAt(path).preset == preset);
+  }
+  CHECK(detail::fieldAt("listeners.checkpoints.best.monitor").values.starts_with("accuracy, loss"));
+  CHECK(detail::fieldAt("data.type").preset.empty());
   CHECK(detail::fieldAt("data.label").description.starts_with("of csv: column to predict"));
   CHECK(detail::fieldAt("data.train").description.starts_with("of csv, images, safetensors: the file"));
   CHECK(detail::fieldAt("data.batch").description == "examples in a batch of one worker");
+  CHECK_THROWS_AS(detail::fieldAt("training.worker"), std::out_of_range);
 }
 
 TEST_CASE("a run file is written and read back, and a results file gives its configuration") {
   for (const auto type : kDataTypes) {
     const auto run = whole(type);
-    const auto again = RunFile::parse(run.toJson());
-    CHECK(again.toJson() == run.toJson());
+    CHECK(with(type, {}).toJson() == run.toJson());
     json::object result{{"program", "x"}, {"configuration", asJson(run)}};
     CHECK(RunFile::parse(json::serialize(result)).toJson() == run.toJson());
   }
@@ -428,20 +384,7 @@ TEST_CASE("a run file is written and read back, and a results file gives its con
   }
 }
 
-TEST_CASE("fields are listed by path with their values and defaults") {
-  CHECK(detail::fieldAt("training.workers").values == "whole number, at least 1, at most 1024");
-  CHECK(detail::fieldAt("training.workers").preset == "1");
-  CHECK(detail::fieldAt("training.mathMode").values == "auto, fp32, tf32, bf16");
-  CHECK(detail::fieldAt("training.mathMode").preset == "\"auto\"");
-  CHECK(detail::fieldAt("data.classWeights").values == "list of numbers or numbers by name");
-  CHECK(detail::fieldAt("data.label").values == "text or whole number, at least 1");
-  CHECK(detail::fieldAt("listeners.checkpoints.best.monitor").values.starts_with("accuracy, loss"));
-  CHECK(detail::fieldAt("data.type").preset.empty());
-  CHECK_THROWS_AS(detail::fieldAt("training.worker"), std::out_of_range);
-}
-
 TEST_CASE("the guide's page about run files is that of the program") {
   // To make it again: muster schema --markdown > examples/docs/run_file.md
-  const auto bytes = readFile(MUSTER_RUN_FILE_PAGE);
-  CHECK(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()) == detail::runFilePage());
+  CHECK(test::readFile(MUSTER_RUN_FILE_PAGE) == detail::runFilePage());
 }

@@ -2,17 +2,13 @@
 #pragma once
 
 #include <boost/json.hpp>
-#include <memory>
-#include <string>
-#include <tuple>
 #include <type_traits>
-#include <vector>
 
 #include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/layers.h"
 #include "muster/core/nn/models/convnet.h"
 #include "muster/parallel/run/run_file.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster::test {
 
