@@ -1,12 +1,8 @@
 // Runs that are checked, with their data and network, before anything is trained.
 #include "muster/parallel/run/prepared_run.h"
 
-#include <fmt/format.h>
-
 #include "muster/parallel/run/detail/preparation.h"
-#include "tests/support/temporary_directory.h"
-#include "tests/support/texts.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -70,19 +66,14 @@ TEST_CASE("a strategy that cannot merge the workers is refused by its field") {
   CHECK(refused({"training.workers=3", "training.groups=2"}) == "training.groups: 2 do not divide 3 workers");
 }
 
-TEST_CASE("a network has an output for each class of a table, and a weight for each is given") {
+TEST_CASE("a network that does not fit a table's classes or numbers is refused, with the table's name") {
   const test::TemporaryDirectory directory;
   const auto three = table(directory, "x,y,kind\n0,1,cat\n1,0,\"dog, big\"\n0,2,bird\n2,0,cat\n");
-  for (const auto* const outputs : {"2", "5"})
-    CHECK(refusal({three, fmt::format("network.layers[0].classes={}", outputs)}) ==
-          fmt::format("network and data do not fit: {} has 3 classes (bird, cat, \"dog, big\"), and the "
-                      "network's output has {}",
-                      (directory / "rows.csv").string(), outputs));
-  const Sets fits{three, "network.layers[0].classes=3"};
-  CHECK(refusal(fits) == "");
-  CHECK(refusal({fits[0], fits[1], "data.classWeights=1,2"}) ==
-        "data.classWeights: there are 2 weights for 3 classes");
-  CHECK(refusal({fits[0], fits[1], "data.classWeights=1,2,3"}) == "");
+  CHECK(refusal({three, "network.layers[0].classes=3"}) == "");
+  CHECK(refusal({three, "network.layers[0].classes=5"}) ==
+        fmt::format("network and data do not fit: {} has 3 classes (bird, cat, \"dog, big\"), and the "
+                    "network's output has 5",
+                    (directory / "rows.csv").string()));
   const auto numbers = table(directory, "a,b,y\n1,0,3\n0,1,-1\n1,1,2\n0,0,0\n");
   CHECK_CONTAINS(refusal({numbers, "data.regression=true", "network.layers[0].loss=mse",
                           "network.layers[0].activation=identity"}),
@@ -93,11 +84,8 @@ TEST_CASE("nothing is chosen by the test set: held-out examples or the training'
   for (const std::string who :
        {"listeners.earlyStopping", "listeners.reduceOnPlateau", "listeners.checkpoints.best"}) {
     const std::string directory = "listeners.checkpoints.directory=c", byLoss = who + ".monitor=loss";
-    CHECK(refusal({directory, byLoss}) ==
-          who +
-              " chooses by examples that are neither trained on nor tested with: give "
-              "data.validationExamples, a number of training examples to hold out, or the "
-              "monitor trainingScore");
+    CHECK(
+        refusal({directory, byLoss}).starts_with(who + " chooses by examples that are neither trained on "));
     CHECK(refusal({directory, byLoss, "data.validationExamples=20"}) == "");
     CHECK(refusal({directory, who + ".monitor=trainingScore"}) == "");
   }

@@ -3,25 +3,35 @@
 #include <boost/json/value.hpp>
 
 #include "muster/core/io/json_value.h"
-#include "muster/datasets/prediction_csv.h"
 #include "muster/parallel/run/detail/watching.h"
 #include "muster/parallel/run/run_session.h"
 #include "tests/support/log_lines.h"
-#include "tests/support/temporary_directory.h"
-#include "tests/support/texts.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 
-TEST_CASE("the run that is suggested for a table learns it, and its predictions are CSV") {
-  const test::TemporaryDirectory directory;
-  std::string rows = "id,size,kind\n";  // large ones are b
-  for (int i = 0; i < 100; ++i) {
-    const double size = (i * 37 % 100) * 1.5;
-    rows += fmt::format("x{},{},{}\n", i, size, size < 75 ? "a" : "\"b,c\"");
-  }
-  test::writeFile(directory / "rows.csv", rows);
-  RunFile run = suggestedRun({.type = "csv", .train = (directory / "rows.csv").string(), .leaveOut = {"id"}});
+namespace {
+
+/// A table in a directory of its own.
+struct Rows : test::TemporaryDirectory {
+  explicit Rows(const std::string& text) { test::writeFile(file, text); }
+  const std::string file = (path() / "rows.csv").string();
+};
+
+/// Sixty rows of two classes.
+std::string sixty() {
+  std::string rows = "size,kind\n";
+  for (int i = 0; i < 60; ++i) rows += fmt::format("{},{}\n", 0.37 * i * i, i % 3 == 0 ? "a" : "b");
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("a run is suggested by the rows of a table; its model is named after the data") {
+  std::string text = "id,size,kind\n";
+  for (int i = 0; i < 100; ++i) text += fmt::format("x{},{},{}\n", i, i * 1.5, i < 50 ? "a" : "\"b,c\"");
+  const Rows rows(text);
+  const RunFile run = suggestedRun({.type = "csv", .train = rows.file, .leaveOut = {"id"}});
   CHECK(run.data.validationExamples == 15);  // three rows in twenty
   CHECK(run.data.batch == 5);                // 85 rows to train with, a sixteenth of them
   const auto network = parseJson(run.network);
@@ -30,54 +40,37 @@ TEST_CASE("the run that is suggested for a table learns it, and its predictions 
   CHECK(run.training.epochs == 800);  // 80000 steps of 17 would be 4705
   REQUIRE(run.listeners.earlyStopping.has_value());
   CHECK(run.listeners.earlyStopping->patience == 90);
-  run.training.model = (directory / "model.safetensors").string();
-  run.training.epochs = 100;
-  run.listeners = {.progress = false};
-  RunSession session(RunFile::parse(run.toJson()));
-  session.train();
-  CHECK(session.evaluate().validation->accuracy() > 0.8);
-
-  auto model = TableModel::load(directory / "model.safetensors");
-  test::writeFile(directory / "new.csv", "size,id\n1.5,u\n148.5,\"v,w\"\n");
-  const auto text = predictionsCsv(model, readTable(directory / "new.csv"), {"id"});
-  CHECK(text.starts_with("id,prediction,probability,probability of a,\"probability of b,c\"\nu,a,"));
-  CHECK(text.find("\n\"v,w\",\"b,c\",") != std::string::npos);
+  for (const auto& [file, model] : {std::pair<const char*, std::string>{"a.csv", "a.safetensors"},
+                                    {"b.c.csv", "b.c.safetensors"},
+                                    {"-a.csv", RunTraining().model}}) {  // this would be an option
+    test::writeFile(rows / file, text);
+    CHECK(suggestedRun({.type = "csv", .train = (rows / file).string()}).training.model == model);
+  }
 }
 
-TEST_CASE("the model of a suggested run is named after the data, so that another run does not replace it") {
-  const test::TemporaryDirectory directory;
-  const auto modelFor = [&](const char* file) {
-    test::writeFile(directory / file, "size,kind\n1.5,a\n2.5,b\n4.5,a\n");
-    return suggestedRun({.type = "csv", .train = (directory / file).string()}).training.model;
-  };
-  CHECK(modelFor("a.csv") == "a.safetensors");
-  CHECK(modelFor("b.c.csv") == "b.c.safetensors");
-  CHECK(modelFor("-a.csv") == RunTraining().model);  // this would be an option
-}
-
-TEST_CASE("a suggested run may stop by another score, whose mode follows") {
-  const test::TemporaryDirectory directory;
-  std::string rows = "size,kind\n";
-  for (int i = 0; i < 60; ++i) rows += fmt::format("{},{}\n", 0.37 * i * i, i % 3 == 0 ? "a" : "b");
-  test::writeFile(directory / "rows.csv", rows);
-  const RunFile run = suggestedRun({.type = "csv", .train = (directory / "rows.csv").string()});
+TEST_CASE("a suggested run may stop by another score, whose mode follows, if it has data to look at") {
+  const Rows rows(sixty());
+  RunFile run = suggestedRun({.type = "csv", .train = rows.file});
   const std::vector<std::string> sets = {"listeners.earlyStopping.monitor=accuracy"};
   CHECK_NOTHROW(prepareRun(RunFile::parse(run.toJson(), sets)));
+  run.data.validationExamples = 0;
+  CHECK_REFUSED(
+      prepareRun(run),
+      "listeners.testEvery needs data to test with: data.validationExamples, or a test set; so does "
+      "listeners.earlyStopping; without them: listeners.testEvery=0 listeners.earlyStopping=null");
+  run.listeners = {.report = (rows / "report").string()};
+  if (detail::pagesBuilt())
+    CHECK_REFUSED(prepareRun(run), "listeners.report: needs data to test with, or data.validationExamples");
 }
 
-TEST_CASE("a run is suggested for few rows, too, but not for one class or one example") {
-  const test::TemporaryDirectory directory;
-  const auto suggested = [&](const std::string& rows, bool regression = false) {
-    test::writeFile(directory / "rows.csv", rows);
-    return suggestedRun(
-        {.type = "csv", .train = (directory / "rows.csv").string(), .regression = regression});
-  };
-  for (const int rows : {2, 3, 5, 9, 33}) {
-    CAPTURE(rows);
+TEST_CASE("a run is suggested for few rows, too, but not for one class, one example or other data") {
+  for (const int count : {2, 3, 5, 9, 33}) {
+    CAPTURE(count);
     std::string text = "a,b,kind\n";
-    for (int i = 0; i < rows; ++i) text += i % 2 == 0 ? "1,-1,cat\n" : "-1,1,dog\n";
-    RunFile run = suggested(text);
-    run.training.model = (directory / "model.safetensors").string();
+    for (int i = 0; i < count; ++i) text += i % 2 == 0 ? "1,-1,cat\n" : "-1,1,dog\n";
+    const Rows rows(text);
+    RunFile run = suggestedRun({.type = "csv", .train = rows.file});
+    run.training.model = (rows / "model.safetensors").string();
     run.training.epochs = 1;
     run.listeners.progress = false;
     run.listeners.testEvery = 0;
@@ -87,28 +80,13 @@ TEST_CASE("a run is suggested for few rows, too, but not for one class or one ex
     CHECK(session.saved());
     CHECK(log.all().empty());
   }
-  CHECK_CONTAINS(test::thrown<Error>([&] { suggested("a,kind\n1,cat\n2,cat\n"); }),
-                 "rows.csv: has a single class");
-  CHECK_CONTAINS(test::thrown<Error>([&] { suggested("a,y\n1,2\n", true); }), "rows.csv: has one example");
-}
-
-TEST_CASE("a run is suggested for tables and pictures alone") {
+  const auto refusal = [](const std::string& text, bool regression) {
+    const Rows rows(text);
+    return test::thrown<Error>(
+        [&] { suggestedRun({.type = "csv", .train = rows.file, .regression = regression}); });
+  };
+  CHECK_CONTAINS(refusal("a,kind\n1,cat\n2,cat\n", false), "rows.csv: has a single class");
+  CHECK_CONTAINS(refusal("a,y\n1,2\n", true), "rows.csv: has one example");
   CHECK_REFUSED(suggestedRun({.type = "mnist"}),
                 "a run is suggested for a table or a folder of pictures, not for data of type mnist");
-}
-
-TEST_CASE("listeners without examples to look at are named together, with what turns them off") {
-  const test::TemporaryDirectory directory;
-  std::string rows = "size,kind\n";
-  for (int i = 0; i < 60; ++i) rows += fmt::format("{},{}\n", 0.37 * i * i, i % 3 == 0 ? "a" : "b");
-  test::writeFile(directory / "rows.csv", rows);
-  RunFile run = suggestedRun({.type = "csv", .train = (directory / "rows.csv").string()});
-  run.data.validationExamples = 0;
-  CHECK_REFUSED(
-      prepareRun(run),
-      "listeners.testEvery needs data to test with: data.validationExamples, or a test set; so does "
-      "listeners.earlyStopping; without them: listeners.testEvery=0 listeners.earlyStopping=null");
-  run.listeners = {.report = (directory / "report").string()};
-  if (detail::pagesBuilt())
-    CHECK_REFUSED(prepareRun(run), "listeners.report: needs data to test with, or data.validationExamples");
 }

@@ -10,12 +10,6 @@ using test::integers;
 
 namespace {
 
-Tensor floats(const std::vector<float>& values, const Shape& shape) {
-  Tensor tensor = Tensor::empty(shape);
-  std::ranges::copy(values, tensor.data<float>());
-  return tensor;
-}
-
 /// What a network is told of these batches. @param names  of the classes.
 NetworkFacts factsWith(std::vector<Batch> batches, std::vector<std::string> names = {}) {
   LoadedData data;
@@ -28,28 +22,24 @@ NetworkFacts factsWith(std::vector<Batch> batches, std::vector<std::string> name
 
 TEST_CASE("labels are classes or numbers, by their type, their values and the names of classes") {
   const Tensor two = Tensor::zeros({2, 3, 4, 5});
-  struct Case {
+  const auto reads = [&](const std::vector<Tensor>& labels, const std::vector<std::string>& names,
+                         std::int64_t classes, std::int64_t numbers) {
     std::vector<Batch> batches;
-    std::vector<std::string> names;
-    std::int64_t classes, numbers;
-  };
-  const Case cases[] = {
-      {{test::batchOf(two, floats({0, 1, 0, 1, 0, 0}, {2, 3}))}, {}, 3, 0},    // one-hot
-      {{test::batchOf(two, floats({0, 1, 0, 1, 1, 0}, {2, 3}))}, {}, 0, 3},    // two ones
-      {{test::batchOf(two, floats({0, 1, 0, 0, 0, 0.5}, {2, 3}))}, {}, 0, 3},  // no one
-      {{test::batchOf(two, floats({0, 1}, {2, 1}))}, {}, 0, 1},
-      {{test::batchOf(two, floats({0, 1}, {2}))}, {}, 0, 1},
-      {{test::batchOf(two, floats({0, 1}, {2, 1}))}, {"no", "yes"}, 2, 0},
-      {{test::batchOf(two, integers({0, 1})), test::batchOf(two, integers({6, 2}))}, {}, 7, 0},
-      {{test::batchOf(two, integers({0, 1}))}, {"a", "b", "c"}, 3, 0},
-  };
-  for (const auto& [batches, names, classes, numbers] : cases) {
+    for (const auto& some : labels) batches.push_back(test::batchOf(two, some));
     const auto facts = factsWith(batches, names);
     CHECK(facts.classes == classes);
     CHECK(facts.numbers == numbers);
     CHECK(facts.input == Shape{3, 4, 5});
     CHECK(facts.symbols == 0);
-  }
+  };
+  reads({Tensor::of({0, 1, 0, 1, 0, 0}, {2, 3})}, {}, 3, 0);    // one-hot
+  reads({Tensor::of({0, 1, 0, 1, 1, 0}, {2, 3})}, {}, 0, 3);    // two ones
+  reads({Tensor::of({0, 1, 0, 0, 0, 0.5}, {2, 3})}, {}, 0, 3);  // no one
+  reads({Tensor::of({0, 1}, {2, 1})}, {}, 0, 1);
+  reads({Tensor::of({0, 1}, {2})}, {}, 0, 1);
+  reads({Tensor::of({0, 1}, {2, 1})}, {"no", "yes"}, 2, 0);
+  reads({integers({0, 1}), integers({6, 2})}, {}, 7, 0);
+  reads({integers({0, 1})}, {"a", "b", "c"}, 3, 0);
 }
 
 TEST_CASE("a text has as many symbols as its largest index says, of features and labels") {

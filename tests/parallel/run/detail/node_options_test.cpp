@@ -1,7 +1,5 @@
 #include "muster/parallel/run/detail/node_options.h"
 
-#include <fmt/format.h>
-
 #include <latch>
 
 #include "muster/parallel/nodes/node_link.h"

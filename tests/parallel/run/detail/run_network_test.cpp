@@ -3,7 +3,6 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/batch_of.h"
 #include "tests/support/list_iterator.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 using namespace muster;
@@ -47,41 +46,24 @@ TEST_CASE("a network takes its input from the data") {
 }
 
 TEST_CASE("data that do not fit the network are refused, naming both") {
-  const std::string begin = "network and data do not fit: ";
-  struct Case {
-    Layer output;
-    Tensor labels;
-    std::vector<std::string> classes;
-    std::vector<float> weights;
-    std::string refusal;
-  };
-  const Case cases[] = {
-      {kThree, kIndices, {"a", "b", "c"}, {1, 2, 3}, ""},
-      {kThree,
-       kIndices,
-       {"a", "b"},
-       {},
-       begin + "the rows has 2 classes (a, b), and the network's output has 3"},
-      {kSigmoid, Tensor::zeros({2, 1}), {"a", "b"}, {1, 2}, ""},
-      {kSigmoid,
-       Tensor::zeros({2, 1}),
-       {"a", "b", "c"},
-       {},
-       begin + "the rows has 3 classes (a, b, c), and the network's output has 1"},
-      {kThree, kIndices, {}, {1, 2}, "data.classWeights: there are 2 weights for 3 classes"},
-      {kSigmoid,
-       Tensor::zeros({2, 1}),
-       {},
-       {1, 2, 3},
-       "data.classWeights: there are 3 weights for 2 classes"},
-  };
-  for (const auto& [output, labels, classes, weights, refusal] : cases) {
+  const auto refusal = [](const Layer& output, const Tensor& labels, const std::vector<std::string>& classes,
+                          const std::vector<float>& weights = {}) {
     auto data = dataWith(labels, classes);
     data.classWeights = weights;
-    CHECK(test::thrown<InvalidArgument>([&] { makeNetwork(runWith(output), data); }) == refusal);
-  }
-  auto wide = dataWith(Tensor::zeros({2, 5})), none = dataWith(kIndices);
-  CHECK(test::thrown<InvalidArgument>([&] { makeNetwork(runWith(kThree), wide); }).starts_with(begin));
+    return test::thrown<InvalidArgument>([&] { makeNetwork(runWith(output), data); });
+  };
+  const std::string begin = "network and data do not fit: ", weights = "data.classWeights: there are ";
+  const Tensor labels = Tensor::zeros({2, 1});
+  CHECK(refusal(kThree, kIndices, {"a", "b", "c"}, {1, 2, 3}) == "");
+  CHECK(refusal(kThree, kIndices, {"a", "b"}) ==
+        begin + "the rows has 2 classes (a, b), and the network's output has 3");
+  CHECK(refusal(kSigmoid, labels, {"a", "b"}, {1, 2}) == "");
+  CHECK(refusal(kSigmoid, labels, {"a", "b", "c"}) ==
+        begin + "the rows has 3 classes (a, b, c), and the network's output has 1");
+  CHECK(refusal(kThree, kIndices, {}, {1, 2}) == weights + "2 weights for 3 classes");
+  CHECK(refusal(kSigmoid, labels, {}, {1, 2, 3}) == weights + "3 weights for 2 classes");
+  CHECK(refusal(kThree, Tensor::zeros({2, 5}), {}).starts_with(begin));
+  auto none = dataWith(kIndices);
   none.train = std::make_unique<test::ListIterator>(std::vector<Batch>());
   CHECK_REFUSED(makeNetwork(runWith(kThree), none), "data: there are no examples to train with");
 }

@@ -41,6 +41,12 @@ class Tables : test::WorkingDirectory {
                           sets);
   }
   static PreparedRun prepared(const Texts& sets) { return prepareRun(run(sets)); }
+  /// The rows that a run with these fields has to use the model m with.
+  static DataRows rows(const char* part, const Texts& sets) {
+    auto chosen = run(sets);
+    chooseSplit(chosen, "m", part, sets);
+    return loadData(chosen.data).rows;
+  }
 
   /// Saves a model as a training of this run would, but untrained.
   static void save(const std::string& model, const Texts& sets = {}) {
@@ -113,16 +119,13 @@ TEST_CASE(
 TEST_CASE("a model's data are divided as for its training, and an override that says otherwise is refused") {
   const Tables tables;
   tables.save("m", {"data.seed=5"});
-  const auto heldOut = [&](const Texts& sets) {
-    auto run = tables.run(sets);
-    chooseSplit(run, "m", "validation", sets);
-    return loadData(run.data).rows.validation;
-  };
+  const auto heldOut = [&](const Texts& sets) { return tables.rows("validation", sets).validation; };
   const auto held = loadData(tables.run({"data.seed=5"}).data).rows.validation;
-  CHECK(heldOut({}) == held);  // the run's own seed is 123
-  CHECK(heldOut({"data.seed=9", "data.shuffle=false"}) == held);
-  CHECK(heldOut({"data.splitSeed=5"}) == held);
-  CHECK(heldOut({"data.seed=5", "data.splitSeed=-1"}) == held);
+  for (const auto& sets : {Texts(),  // the run's own seed is 123
+                           {"data.seed=9", "data.shuffle=false"},
+                           {"data.splitSeed=5"},
+                           {"data.seed=5", "data.splitSeed=-1"}})
+    CHECK(heldOut(sets) == held);
   for (const auto& [set, difference] : {std::pair{"data.splitSeed=123", "data.splitSeed 5 (now 123)"},
                                         {"data.splitSeed=-1", "data.splitSeed 5 (now -1)"},
                                         {"data.validationExamples=20", "data.validationExamples 10 (now 20)"},
@@ -139,10 +142,8 @@ TEST_CASE("a model's data are divided as for its training, and an override that 
   auto tested = tables.run({"data.test=new.csv"});
   chooseSplit(tested, "m", "validation");
   CHECK(tested.data.test == "new.csv");
-}
 
-TEST_CASE("a model may train with fewer examples of a data set, but is not tested with others of them") {
-  const Tables tables;
+  // It may train with fewer examples of a data set, but is not tested with others of them.
   const std::string all = R"(data={"type": "mixtures", "trainExamples": 60, "validationExamples": 10})";
   tables.save("m", {all});
   const auto isAsTrained = [&](const char* part, Texts sets) {
@@ -161,18 +162,14 @@ TEST_CASE(
   const Tables tables;
   tables.save("m", {"data.testExamples=8"});
   tables.write("new.csv", kNew);
-  const auto rows = [&](const char* part, const Texts& sets) {
-    auto run = tables.run(sets);
-    chooseSplit(run, "m", part, sets);
-    return loadData(run.data).rows;
-  };
   const auto known = loadData(tables.run({"data.testExamples=8"}).data).rows;
   CHECK(known.test.size() == 8);
-  CHECK(rows("validation", {}).validation == known.validation);
-  CHECK(rows("validation", {"data.test=new.csv"}).validation == known.validation);
-  CHECK(rows("test", {}).test == known.test);
-  CHECK(rows("test", {"data.validationExamples=4"}).test == known.test);
-  CHECK(rows("test", {"data.validationExamples=4"}).validation == known.validation);
+  const std::string fewer = "data.validationExamples=4";
+  for (const auto& [part, sets] : {std::pair<const char*, Texts>{"validation", {}},
+                                   {"validation", {"data.test=new.csv"}},
+                                   {"test", {fewer}}})
+    CHECK(tables.rows(part, sets).validation == known.validation);
+  for (const auto& sets : {Texts(), {fewer}}) CHECK(tables.rows("test", sets).test == known.test);
 }
 
 TEST_CASE("a model is not tested with what its training did not hold out, and other tests are advised") {
@@ -342,7 +339,7 @@ TEST_CASE("what a model's own beginnings have learned is known to its evaluation
   };
   CHECK(earlier({}, "c") == Texts{"b", "a"});
   CHECK(earlier({"training.initialModel=c"}, "") == Texts{"c", "a"});  // b has learned what c has
-  begin("a", "b");  // with the same rows held out
+  begin("a", "b");                                                     // with the same rows held out
   CHECK(remark("b", "validation").empty());
 
   Network::load("a")->save("plain");

@@ -27,32 +27,16 @@ const MultiLayerConfiguration kSmall{.inputShape = {2}, .layers = {Output{.class
 }  // namespace
 
 TEST_CASE("a run has the listeners that it asks for, in the order in which they need each other") {
-  using Names = std::vector<std::string_view>;
-  const std::tuple<RunListeners, Shown, Names> cases[] = {
-      {{.progress = false}, {}, {"EpochRecord"}},
-      {{}, {}, {"ProgressListener", "EpochRecord"}},
-      {{}, {.progress = false, .terminal = true}, {"EpochRecord"}},
-      {{.progress = false}, {.terminal = true}, {"WatchListener", "Workers", "EpochRecord"}},
-      {{.progress = false, .testIterations = 3}, {}, {"EvaluationListener", "EpochRecord"}},
-      {{.progress = false,
-        .scoreEvery = 1,
-        .testEvery = 1,
-        .checkpoints = RunCheckpoints{.directory = "c"},
-        .earlyStopping = RunEarlyStopping{},
-        .reduceOnPlateau = RunPlateau{}},
-       {},
-       {"ScoreListener", "EvaluationListener", "EpochRecord", "ReduceOnPlateau", "CheckpointListener",
-        "EarlyStopping"}},
-  };
   MultiLayerNetwork network(kSmall);
   network.init();
   auto data = fourExamples();
   RunFile run;
   run.network = network.toJson();
-  for (const auto& [listeners, shown, own] : cases) {
+  const auto has = [&](const RunListeners& listeners, const Shown& shown,
+                       const std::vector<std::string_view>& own) {
     run.listeners = listeners;
     const auto watchers = watch(run, data, network, shown);
-    Names names{"PerformanceListener", "LastState", "MergeCount"};
+    std::vector<std::string_view> names{"PerformanceListener", "LastState", "MergeCount"};
     names.insert(names.end(), own.begin(), own.end());
     REQUIRE(watchers.all.size() == names.size());
     for (std::size_t i = 0; i < names.size(); ++i) {
@@ -61,7 +45,21 @@ TEST_CASE("a run has the listeners that it asks for, in the order in which they 
     }
     CHECK((watchers.tests != nullptr) == (listeners.testEvery + listeners.testIterations > 0));
     CHECK((watchers.stopping != nullptr) == listeners.earlyStopping.has_value());
-  }
+  };
+  has({.progress = false}, {}, {"EpochRecord"});
+  has({}, {}, {"ProgressListener", "EpochRecord"});
+  has({}, {.progress = false, .terminal = true}, {"EpochRecord"});
+  has({.progress = false}, {.terminal = true}, {"WatchListener", "Workers", "EpochRecord"});
+  has({.progress = false, .testIterations = 3}, {}, {"EvaluationListener", "EpochRecord"});
+  has({.progress = false,
+       .scoreEvery = 1,
+       .testEvery = 1,
+       .checkpoints = RunCheckpoints{.directory = "c"},
+       .earlyStopping = RunEarlyStopping{},
+       .reduceOnPlateau = RunPlateau{}},
+      {},
+      {"ScoreListener", "EvaluationListener", "EpochRecord", "ReduceOnPlateau", "CheckpointListener",
+       "EarlyStopping"});
 }
 
 TEST_CASE("listeners have the options that the run gives them") {
@@ -106,13 +104,14 @@ TEST_CASE("merges and their bytes are counted, and the state at the end is kept"
 }
 
 TEST_CASE("fields of modules that this program was built without are refused by name") {
-  const std::pair<RunListeners, std::string> cases[] = {
-      {{.report = "r"}, pagesBuilt() ? "" : fmt::format("listeners.report: {}", kNoPage)},
-      {{.tensorBoard = "t"},
-       tensorBoardBuilt() ? "" : fmt::format("listeners.tensorBoard: {}", kNoTensorBoard)},
-      {{.page = true}, pagesBuilt() ? "" : fmt::format("listeners.page: {}", kNoPage)},
-      {{.curves = "c"}, pagesBuilt() ? "" : fmt::format("listeners.curves: {}", kNoPage)}};
-  for (const auto& [listeners, text] : cases) CHECK_REFUSED(requireModules(listeners), text);
+  const std::string page = pagesBuilt() ? "" : kNoPage,
+                    tensorBoard = tensorBoardBuilt() ? "" : kNoTensorBoard;
+  for (const auto& [listeners, field, why] :
+       {std::tuple<RunListeners, std::string, std::string>{{.report = "r"}, "report", page},
+        {{.tensorBoard = "t"}, "tensorBoard", tensorBoard},
+        {{.page = true}, "page", page},
+        {{.curves = "c"}, "curves", page}})
+    CHECK_REFUSED(requireModules(listeners), why.empty() ? "" : "listeners." + field + ": " + why);
 }
 
 TEST_CASE("pages show the workers, the strategy, the batch and the seed of a run") {
