@@ -3,7 +3,6 @@
 #include "examples/muster/paths.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/examples/convnet.h"
-#include "tests/examples/in_writing.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
 #include "tests/support/working_directory.h"
@@ -119,9 +118,9 @@ TEST_CASE("a file of other content is not replaced") {
 
 TEST_CASE("no program overwrites a file that it reads or writes under another option") {
   const ConvnetRun muster;
-  for (const char* name : {"train-labels-idx1-ubyte", "rows.csv", "model.safetensors"})
-    muster.write(name, "mine");
-  std::filesystem::create_symlink("train-labels-idx1-ubyte", muster.directory / "link");
+  const std::array mine{"train-labels-idx1-ubyte", "rows.csv", "model.safetensors"};
+  for (const char* name : mine) muster.write(name, "mine");
+  std::filesystem::create_symlink(mine[0], muster.directory / "link");
   const auto names = muster.directory.names();
   const std::string mnist = "train run.json --data mnist --data-dir . --model ",
                     csv = R"( run.json --set 'data={"type": "csv", "train": "rows.csv"}' )";
@@ -130,7 +129,7 @@ TEST_CASE("no program overwrites a file that it reads or writes under another op
            {"train run.json --model run.json", "the run file", "training.model"},
            {"train run.json --json run.json", "the run file", "--json"},
            {"train" + csv + "--model rows.csv", "data.train", "training.model"},
-           {mnist + "train-labels-idx1-ubyte", "data.directory", "training.model"},
+           {mnist + mine[0], "data.directory", "training.model"},
            {mnist + "link", "data.directory", "training.model"},
            {"predict run.json --out run.json", "the run file", "--out"},
            {"predict run.json --out model.safetensors", "training.model", "--out"},
@@ -143,8 +142,7 @@ TEST_CASE("no program overwrites a file that it reads or writes under another op
     muster.refuses("train run.json --report x --model x",
                    "training.model and listeners.report cannot both be there: ");
   CHECK(muster.directory.names() == names);
-  for (const char* name : {"train-labels-idx1-ubyte", "rows.csv", "model.safetensors"})
-    CHECK(muster.read(name) == "mine");
+  for (const char* name : mine) CHECK(muster.read(name) == "mine");
 }
 
 TEST_CASE("closed standard streams do not change the written files") {
@@ -155,52 +153,6 @@ TEST_CASE("closed standard streams do not change the written files") {
     CAPTURE(closed);
     CHECK(muster.shell(train + "closed " + closed).exit == 0);
     CHECK((muster.tensorsIn("closed") == muster.tensorsIn("usual")));
-  }
-}
-
-TEST_CASE("with closed standard streams an interrupt's sentence gets into no checkpoint, and it resumes") {
-  const std::string train = "train run.json --epochs 2 --batch 8 --model ";
-  const ConvnetRun undisturbed;
-  undisturbed.succeeds(train + "whole");
-  std::string writing;
-  for (std::uint64_t training = 0; writing.empty(); ++training) {
-    REQUIRE(training < test::kTrainingsToWatch);
-    const ConvnetRun muster;
-    auto launch = muster.launchOf(train + "saved --checkpoint-dir c --checkpoint-iterations 1");
-    launch.arguments.insert(launch.arguments.begin(),
-                            {"-c", "exec \"$@\" <&- >&- 2>&-", "sh", MUSTER_PROGRAM});
-    test::Program program("/bin/sh", launch);
-    const auto checkpoints = muster.directory / "c";
-    writing = test::stopInWriting(program, checkpoints);
-    if (test::contains(writing, "epoch-0002")) writing.clear();  // the last one: nothing is left to interrupt
-    if (writing.empty()) continue;
-    // Reads them at the end, when the lock file no longer has a name.
-    std::map<std::string, std::ifstream> files;
-    for (const auto& name : test::namesIn(checkpoints)) files.emplace(name, checkpoints / name);
-    const std::string lock = ".checkpoint.muster-lock", holder = muster.read("c/" + lock);
-    program.signal(SIGINT);  // its sentence is written while the checkpoint is incomplete
-    program.signal(SIGCONT);
-    CHECK(program.wait().exit == 130);
-    const auto names = test::namesIn(checkpoints);
-    CHECK(test::temporaryIn(names) == "");
-    for (const auto& name : names) {
-      CAPTURE(name);
-      CHECK_NOTHROW(loaded(muster, "c/" + name));
-      files.emplace(name, checkpoints / name);
-    }
-    CHECK(files.contains(lock));
-    for (auto& [name, file] : files) {
-      CAPTURE(name);
-      const std::string bytes(std::istreambuf_iterator<char>(file), {});
-      CHECK_FALSE(test::contains(bytes, "Interrupted"));
-      if (name == lock) CHECK(bytes == holder);
-    }
-    CHECK_NOTHROW(loaded(muster, "saved"));
-    muster.succeeds(train + "resumed --resume c");
-    CHECK(loaded(muster, "resumed")->epoch() == 2);
-    // The interrupt has ended a round early, so compare a training from the checkpoint before it.
-    muster.succeeds(train + "again --resume c/" + writing.substr(1, writing.find(".safetensors") + 11));
-    CHECK((muster.tensorsIn("again") == undisturbed.tensorsIn("whole")));
   }
 }
 

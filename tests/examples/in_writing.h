@@ -1,9 +1,6 @@
 #pragma once
 
-#include <algorithm>
 #include <csignal>
-#include <cstdint>
-#include <set>
 
 #include "tests/examples/program.h"
 #include "tests/support/temporary_directory.h"

@@ -1,10 +1,8 @@
 // Signals: outside the training a program ends at once, with a sentence; within it saves what was trained.
 #include <fcntl.h>
 
-#include <csignal>
-#include <thread>
-
 #include "examples/muster/program.h"
+#include "examples/muster/standard_streams.h"
 #include "muster/core/base/error.h"
 #include "muster/core/nn/network.h"
 #include "muster/parallel/run/detail/keep_network.h"
@@ -177,24 +175,29 @@ TEST_CASE("a signal during the test after the training ends the program, which h
        .keeps = true});
 }
 
-/// Runs `body` in a child process, then sends it a signal. @return its standard error.
-std::string lastLineAfter(const std::function<void(TrainingInterrupt&)>& body) {
-  const test::TemporaryDirectory directory;
+/// Runs `body` in a child process, then sends it a signal, which ends it as an interrupt does.
+void interruptedAfter(const std::function<void()>& body) {
   std::string unused;
   const int status = test::support::runChild(
       [&](int) {
         std::signal(SIGINT, SIG_DFL);  // a shell may have set it to be ignored
-        ::dup2(::open((directory / "errors").c_str(), O_CREAT | O_WRONLY, 0600), STDERR_FILENO);
-        program::endOnInterrupt(program::kInterruptedBefore);
-        {
-          TrainingInterrupt interrupt;
-          body(interrupt);
-        }
+        body();
         std::raise(SIGINT);
       },
       unused);
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == kInterruptedExit);
+}
+
+/// Of a signal after `body`. @return what the process wrote to standard error.
+std::string lastLineAfter(const std::function<void(TrainingInterrupt&)>& body) {
+  const test::TemporaryDirectory directory;
+  interruptedAfter([&] {
+    ::dup2(::open((directory / "errors").c_str(), O_CREAT | O_WRONLY, 0600), STDERR_FILENO);
+    program::endOnInterrupt(program::kInterruptedBefore);
+    TrainingInterrupt interrupt;
+    body(interrupt);
+  });
   return test::readFile(directory / "errors");
 }
 
@@ -204,9 +207,7 @@ TEST_CASE("after a training a signal says whether the network is saved, and of a
         }).ends_with("Interrupted.\n"));
   CHECK_CONTAINS(lastLineAfter([](auto& training) { training.end(true); }), program::kNetworkSaved);
   CHECK_CONTAINS(lastLineAfter([](auto& training) { training.end(false); }), program::kNetworkNotSaved);
-}
-
-TEST_CASE("the notice says that the network will be saved, and a stop stays requested after the end") {
+  // The notice says that the network will be saved, and a stop stays requested after the end.
   const auto text = lastLineAfter([](auto& training) {
     std::raise(SIGINT);
     while (!training.requested()) std::this_thread::sleep_for(milliseconds(1));
@@ -216,6 +217,18 @@ TEST_CASE("the notice says that the network will be saved, and a stop stays requ
   });
   CHECK_CONTAINS(text, "is saved. Interrupt again");
   CHECK(text.ends_with("Interrupted.\n"));
+}
+
+TEST_CASE("with closed standard streams the sentence gets into no file that is being written") {
+  const test::TemporaryDirectory directory;
+  interruptedAfter([&] {
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(stream);
+    program::guardStandardStreams();
+    program::endOnInterrupt(program::kInterruptedBefore);
+    const int file = ::open((directory / "checkpoint").c_str(), O_CREAT | O_WRONLY, 0600);
+    [[maybe_unused]] const auto written = ::write(file, "bytes", 5);
+  });
+  CHECK(test::readFile(directory / "checkpoint") == "bytes");
 }
 
 }  // namespace

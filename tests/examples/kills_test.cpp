@@ -1,8 +1,6 @@
 // kill -9 at random moments: resumed runs end with the bits of a run that was never killed. MUSTER_KILLS is
 // the number of kills (default 20), MUSTER_TEST_SEED the seed of the moments. Every fourth kill comes while a
 // checkpoint is being written.
-#include <doctest/doctest.h>
-
 #include <random>
 
 #include "tests/examples/convnet.h"

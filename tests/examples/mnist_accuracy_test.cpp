@@ -1,5 +1,3 @@
-#include <doctest/doctest.h>
-
 #include <boost/json.hpp>
 
 #include "tests/examples/sandbox.h"

@@ -1,5 +1,4 @@
 // The signal that mpirun passes on to its processes, by which `./run nodes` passes Ctrl-C on.
-#include <doctest/doctest.h>
 
 #include <csignal>
 

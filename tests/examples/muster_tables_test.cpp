@@ -22,8 +22,6 @@ std::string animals() {
   return text;
 }
 
-const std::string kOneMore = "151,red,,2015-03-01,cat\n";
-
 /// The header and these rows of a table.
 std::string rowsOf(const std::string& table, std::size_t first, std::size_t end) {
   const auto lines = linesOf(table);
@@ -212,19 +210,38 @@ TEST_CASE("muster example asks for what a table does not say, by its own options
                  "the label is the last column, kind; --label NAME names another one");
 }
 
-TEST_CASE("a training is not resumed on data that have changed since, but on those of a file that moved") {
+TEST_CASE(
+    "on data that have changed since no training is resumed, and what a model may have learned is told") {
   const Tables muster;
   muster.trained("1");
-  const std::string resume =
-      "train run.json --resume rows.safetensors --epochs 2 --model second.safetensors --set data.train=";
-  muster.write("rows.csv", animals() + kOneMore);
+  const std::string grown = "was trained when rows.csv had 150 examples (now 151)",
+                    resume =
+                        "train run.json --resume rows.safetensors --epochs 2 --model second.safetensors "
+                        "--set data.train=";
+  muster.write("moved.csv", animals());
+  muster.write("rows.csv", animals() + "151,red,,2015-03-01,cat\n");
   muster.refuses(resume + "rows.csv",
-                 "muster: rows.safetensors: was trained when rows.csv had 150 examples (now 151); --set "
-                 "training.initialModel=rows.safetensors begins another training, ",
+                 "muster: rows.safetensors: " + grown +
+                     "; --set training.initialModel=rows.safetensors begins another training, ",
                  1);
   CHECK_FALSE(muster.has("second.safetensors"));
-  muster.write("moved.csv", animals());
-  const auto moved = muster.succeeds(resume + "moved.csv").out;
+
+  const std::string begun = " run.json --set training.initialModel=rows.safetensors",
+                    learned = grown + ", so it may have learned some of those held out now; ",
+                    first = "training.initialModel rows.safetensors " + learned;
+  CHECK_CONTAINS(muster.succeeds("plan" + begun).out, "note: " + first + "data.test=FILE tests ");
+  CHECK_CONTAINS(muster.succeeds("train" + begun + " --model second.safetensors").err,
+                 "warning: " + first + "--set data.test=FILE tests ");
+  CHECK_CONTAINS(muster.succeeds("compare" + begun + " --arm averaging --seeds 1 --out compared").out,
+                 "Warning: training.initialModel rows.safetensors " + grown);
+  for (const auto& [line, model] :
+       {std::pair("evaluate run.json second.safetensors --on validation", "second"),
+        {"train run.json --resume second.safetensors --epochs 2 --model third", "training.resume second"}})
+    CHECK_CONTAINS(
+        muster.succeeds(line).err,
+        fmt::format("warning: {}.safetensors began with rows.safetensors, which {}", model, learned));
+
+  const auto moved = muster.succeeds(resume + "moved.csv").out;  // the data that it was trained with
   CHECK_CONTAINS(moved, "resuming: rows.safetensors, with 1 epoch finished");
   CHECK_LACKS(moved, "with other bits");
   CHECK_CONTAINS(muster.succeeds("train run.json --set data.train=moved.csv").out,
@@ -261,10 +278,9 @@ TEST_CASE("a test with rows of the training is named by plan, train, the report 
       muster.trained("1", "--set data.test=copy.csv --json result.json" + test::reportIn("report")).err,
       "warning: " + warning);
   CHECK_CONTAINS(parseJson(muster.read("result.json")).at("warnings").at(0).as_string(), warning);
-  if (test::kWithPage) {
-    CHECK_CONTAINS(muster.read("report/report.html"), warning);
-    CHECK_CONTAINS(muster.read("report/confusion.txt"), "\n" + warning);
-  }
+  if (test::kWithPage)
+    for (const char* file : {"report/report.html", "report/confusion.txt"})
+      CHECK_CONTAINS(muster.read(file), warning);
   CHECK_CONTAINS(muster.succeeds("plan" + copied).out, "note: " + warning);
   CHECK_CONTAINS(muster.succeeds("evaluate" + copied).err, "warning: " + warning);
 
@@ -274,29 +290,6 @@ TEST_CASE("a test with rows of the training is named by plan, train, the report 
                  "muster: warning: 50 of 50 test rows are equal to training rows (data.test copy.csv, ");
   std::filesystem::remove(muster.directory / "rows.csv");
   CHECK_LACKS(muster.succeeds("evaluate" + copied).err, "warning");
-}
-
-TEST_CASE("that a model may have learned what another began with holds out is told by all commands") {
-  const Tables muster;
-  muster.trained("1");
-  muster.write("rows.csv", animals() + kOneMore);
-  const std::string begun = " run.json --set training.initialModel=rows.safetensors",
-                    learned =
-                        "was trained when rows.csv had 150 examples (now 151), so it may have learned "
-                        "some of those held out now; ",
-                    first = "training.initialModel rows.safetensors " + learned;
-  CHECK_CONTAINS(muster.succeeds("plan" + begun).out, "note: " + first + "data.test=FILE tests ");
-  CHECK_CONTAINS(muster.succeeds("train" + begun + " --model second.safetensors").err,
-                 "warning: " + first + "--set data.test=FILE tests ");
-  CHECK_CONTAINS(
-      muster.succeeds("compare" + begun + " --arm averaging --seeds 1 --out compared").out,
-      "Warning: training.initialModel rows.safetensors was trained when rows.csv had 150 examples");
-  for (const auto& [line, model] :
-       {std::pair("evaluate run.json second.safetensors --on validation", "second"),
-        {"train run.json --resume second.safetensors --epochs 2", "training.resume second"}})
-    CHECK_CONTAINS(
-        muster.succeeds(line).err,
-        fmt::format("warning: {}.safetensors began with rows.safetensors, which {}", model, learned));
 }
 
 TEST_CASE("predictions of held-out rows have the numbers of the rows, and columns of theirs") {

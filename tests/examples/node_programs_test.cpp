@@ -78,15 +78,6 @@ TEST_CASE("a full disk of the node that saves ends all nodes, with two sentences
   }
 }
 
-TEST_CASE("a full disk of a node that writes nothing has no effect, and only the first writes curves") {
-  Terminals two(2);
-  two[1].fileSizeLimit = 64 * 1024;
-  two.succeed(std::string("--quiet") + (test::kWithPage ? " --curves a.curves.jsonl" : ""));
-  CHECK(two[0].has("a.curves.jsonl") == test::kWithPage);
-  CHECK(two[0].has("model.safetensors"));
-  CHECK(two[1].directory.names() == Names{"run.json"});
-}
-
 TEST_CASE("a signal to any node ends all of them with the status of an interrupted program") {
   Terminals two(2);
   auto programs = two.start("--epochs 100000");
@@ -132,11 +123,17 @@ TEST_CASE("three nodes continue a training that two nodes saved in the middle of
   for (std::size_t n = 1; n < 3; ++n) CHECK(three[n].directory.names() == Names{"run.json"});
 }
 
-TEST_CASE("one command line begins a training of all nodes, and one without the checkpoint says what to do") {
+TEST_CASE(
+    "one command line begins a training of all nodes, of which the first writes; all need a checkpoint") {
   Terminals two(2);
-  const auto begun = two.succeed("--resume c --checkpoint-dir c");
+  two[1].fileSizeLimit = 64 * 1024;  // a full disk of a node that writes nothing has no effect
+  const std::string curves = test::kWithPage ? " --curves a.curves.jsonl" : "";
+  const auto begun = two.succeed("--resume c --checkpoint-dir c" + curves);
   CHECK_CONTAINS(begun[0].out, "nothing to resume in c: the training begins\n");
   CHECK_CONTAINS(begun[1].err, "nothing to resume in c: this node begins the training; if other nodes");
+  CHECK(two[0].has("a.curves.jsonl") == test::kWithPage);
+  CHECK(two[0].has("model.safetensors"));
+  CHECK(two[1].directory.names() == Names{"run.json"});
   // Now only node 0 has the checkpoint.
   const auto apart = two.train("--epochs 2 --resume c --checkpoint-dir c");
   for (const auto& run : apart) CHECK(run.exit != 0);

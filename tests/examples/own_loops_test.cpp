@@ -1,6 +1,5 @@
 // The programs that share each batch among replicas by a loop of their own: data_parallel,
 // lenet_from_scratch.
-#include <cmath>
 
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/safetensors.h"

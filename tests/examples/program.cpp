@@ -11,8 +11,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdint>
-#include <thread>
 
 #include "tests/support/temporary_directory.h"
 

@@ -2,8 +2,7 @@
 #include "muster/core/comparison/results_file.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/skip.h"
-#include "tests/support/temporary_directory.h"
-#include "tests/support/texts.h"
+#include "tests/support/test.h"
 #ifdef MUSTER_WITH_TENSORBOARD
 #include "muster/core/listeners/watch/tensorboard/tensorboard_listener.h"
 #endif

@@ -5,7 +5,6 @@
 
 #include "muster/parallel/run/run_file.h"
 #include "tests/examples/program.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 namespace muster {

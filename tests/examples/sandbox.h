@@ -1,8 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <cstring>
-
 #include "tests/examples/program.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/texts.h"

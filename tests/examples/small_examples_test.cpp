@@ -1,6 +1,5 @@
 // The small examples as a user runs them. Those that share batches among replicas by a loop of their own are
 // in own_loops_test, what all refuse is in options_test.
-#include <cmath>
 
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/model_file.h"

@@ -94,13 +94,15 @@ TEST_CASE("a second training that writes checkpoints into one directory is refus
 TEST_CASE("a report and curves replace only files of this program") {
   if (!test::kWithPage) return test::skip(test::kNoPage);
   const ConvnetRun muster;
-  const std::string end = " would be replaced, but this program has not written it; give another ";
   for (const auto& [name, option, path] : {std::array<std::string, 3>{"report.html", "report", "."},
                                            {"confusion.txt", "report", "."},
                                            {"training.curves.jsonl", "report", "."},
                                            {"my.curves.jsonl", "curves", "my.curves.jsonl"}}) {
     muster.write(name, "mine");
-    muster.refuses("train run.json --" + option + " " + path, name + ":" + end + "listeners." + option, 1);
+    muster.refuses(
+        "train run.json --" + option + " " + path,
+        name + ": would be replaced, but this program has not written it; give another listeners." + option,
+        1);
     CHECK(muster.read(name) == "mine");
     CHECK(muster.directory.names() == Names{name, "run.json"});
     std::filesystem::remove(muster.directory / name);
@@ -135,22 +137,17 @@ TEST_CASE("a training that diverges says where, tells its curves, and is saved b
 
 TEST_CASE("data that are asked for are not replaced by others; the run of ./run mnist may, and says why") {
   const ConvnetRun muster;
-  muster.write("train-images-idx3-ubyte", "no images at all");
   const auto missing = muster("train run.json --data mnist");
   CHECK(missing.out == "");
   CHECK_CONTAINS(test::errorOf(missing, 1), "muster: mnist: train-images-idx3-ubyte.gz is not in " +
                                                 (muster.cache / "mnist").string() +
                                                 "; download: http://127.0.0.1:1/");
-  muster.refuses("train run.json --data mnistOrGenerated --data-dir .",
-                 "train-images-idx3-ubyte: wrong checksum: ", 1);
   const auto run = muster.succeeds("train " MUSTER_MNIST_RUN " --examples 200 --epochs 1 --quiet");
   CHECK(run.out.starts_with("MNIST is not available, so this trains on generated digits (mnist: "));
 }
 
 TEST_CASE("Ctrl-C during a download exits at once with 130") {
-  const test::HttpServer server([](const std::string&, int) {
-    return test::HttpReply{.body = "some of it", .promised = 1000, .stall = true};
-  });
+  const test::HttpServer server({.body = "some of it", .promised = 1000, .stall = true});
   ConvnetRun muster;
   muster.environment["MUSTER_MNIST_URL"] = server.address();
   auto program = muster.start("train run.json --data mnist");

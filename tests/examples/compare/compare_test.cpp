@@ -1,5 +1,3 @@
-#include <doctest/doctest.h>
-
 #include <csignal>
 
 #include "muster/core/comparison/results_file.h"
@@ -253,8 +251,6 @@ TEST_CASE("invalid options exit with 2 and a sentence, before anything is writte
       {"--seed 5", "there is no option --seed; the nearest is --seeds; --help lists the options\n"},
       {train + "--set training.nodes=gloo", "training.nodes: gloo"},
       {train + train, "--arm: there are two arms called \"averaging\""},
-      {"--arm 'averaging workers=0'",
-       "--arm \"averaging workers=0\": training.workers must be between 1 and 1024, got 0"},
       {train + "--seeds 1,1", "--seeds: 1 is given twice"},
       {train + "--seeds 0", "--seeds: each must be between 1 and"},
       {train + "--seeds 1,a", "--seeds 1,a: expected whole numbers, as in 1,2,3"},
@@ -262,7 +258,6 @@ TEST_CASE("invalid options exit with 2 and a sentence, before anything is writte
       {train + "--target 0.97",
        "--target must be above 1 and below 100: an accuracy in percent, as in 97; got 0.97"},
       {train + "--test-every 0", "--test-every must be a whole number and at least 1, got 0"},
-      {train + "--tune learningRate", "--tune learningRate: expected a field and its values"},
       {train + "--link 10,50us", "--link 10,50us: the bandwidth \"10\" needs a unit"}};
   for (const auto& [options, text] : lines) muster.refuses("compare run.json " + options, "muster: " + text);
   muster.refuses("compare rows.json --target 5 " + train, "--target must be at most 1: it is R2; got 5");
