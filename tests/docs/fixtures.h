@@ -3,17 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <cstdint>
 #include <deque>
-#include <filesystem>
 #include <iostream>
-#include <memory>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/multi_layer_network.h"

@@ -1,5 +1,4 @@
 // The blocks of the pages are further sources of this program (see page_blocks.cmake).
-#include <fstream>
 
 #include "tests/docs/fixtures.h"
 #include "tests/support/png.h"
