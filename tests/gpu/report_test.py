@@ -217,7 +217,7 @@ class Reading(unittest.TestCase):
         """Those of a template are, by its type; the others' names have to say it."""
         unnamed = []
         for file in sorted(HERE.parent.rglob("*.cpp")):
-            for case in re.split("^(?=TEST_CASE)", file.read_text(), flags=re.MULTILINE)[1:]:
+            for case in re.split("^(?=TEST_)", file.read_text(), flags=re.MULTILINE)[1:]:
                 plain = re.match(r'TEST_CASE\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', case)
                 if plain and "OnGpu" in case:
                     name = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', plain[1])).lower()

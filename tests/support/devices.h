@@ -15,7 +15,7 @@ namespace muster::test {
 
 struct OnCpu {
   static Device device() { return Device::cpu(); }
-  static ContextOptions options() { return {}; }
+  static ContextOptions options(int threads = 1) { return {.threads = threads}; }
   static std::string whyNot() { return ""; }
   /// Layouts of activations inside a program.
   static std::vector<Layout> layouts() {
@@ -27,14 +27,18 @@ struct OnCpu {
 
 struct OnGpu {
   static Device device() { return Device::cuda(0); }
-  static ContextOptions options() { return {.mathMode = MathMode::Float32}; }
+  static ContextOptions options(int threads = 1) {
+    return {.threads = threads, .mathMode = MathMode::Float32};
+  }
   static std::string whyNot() { return whyNoCuda(); }
   static std::vector<Layout> layouts() { return {Layout::RowMajor, Layout::ChannelsLast}; }
   static constexpr double kProductError = 0;
 };
 
 struct OnGpuInTensorFloat32 : OnGpu {
-  static ContextOptions options() { return {.mathMode = MathMode::TensorFloat32}; }
+  static ContextOptions options(int threads = 1) {
+    return {.threads = threads, .mathMode = MathMode::TensorFloat32};
+  }
   static std::string whyNot() {
     if (const auto reason = whyNoCuda(); !reason.empty()) return reason;
     return propertiesOf(device()).tensorFloat32 ? "" : "this GPU has no TF32";
@@ -43,7 +47,9 @@ struct OnGpuInTensorFloat32 : OnGpu {
 };
 
 struct OnGpuInBFloat16 : OnGpuInTensorFloat32 {
-  static ContextOptions options() { return {.mathMode = MathMode::BFloat16}; }
+  static ContextOptions options(int threads = 1) {
+    return {.threads = threads, .mathMode = MathMode::BFloat16};
+  }
   static constexpr double kProductError = 0x1p-7;
 };
 
@@ -84,3 +90,7 @@ TYPE_TO_STRING_AS("gpu, bf16", muster::test::OnGpuInBFloat16);
   }                                                 \
   template <typename Where>                         \
   static void body()
+
+/// The same for operations without matrix products, and for those with them; the device's type is `Where`.
+#define TEST_ON_DEVICES(name) TEST_CASE_ON(name, Where, MUSTER_TEST_DEVICES)
+#define TEST_IN_MATH_MODES(name) TEST_CASE_ON(name, Where, MUSTER_TEST_MATH_MODES)

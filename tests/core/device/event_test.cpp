@@ -8,8 +8,7 @@
 namespace muster {
 namespace {
 
-TEST_CASE_ON("an event is complete before it is first recorded and after wait()", Where,
-             MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("an event is complete before it is first recorded and after wait()") {
   CHECK(Event().complete());
   Context context(Where::device());
   Event event(context);
@@ -26,8 +25,7 @@ TEST_CASE_ON("an event is complete before it is first recorded and after wait()"
   CHECK(moved.complete());
 }
 
-TEST_CASE_ON("tensors are copied to a device and back, with and without a context", Where,
-             MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("tensors are copied to a device and back, with and without a context") {
   Context context(Where::device());
   const Tensor x = Tensor::of({1, 2, 3, 4, 5, 6}, {2, 3});
   const Tensor there = copyTo(x, Where::device());
@@ -51,7 +49,7 @@ TEST_CASE_ON("tensors are copied to a device and back, with and without a contex
   CHECK(copyTo(copied.rows(1, 2), Device::cpu()).data<float>()[2] == 0);
 }
 
-TEST_CASE_ON("a graph runs its work at each launch, in order with other work", Where, MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("a graph runs its work at each launch, in order with other work") {
   Context context(Where::device());
   Tensor from = copyTo(Tensor::of({1, 2}, {2}), Where::device()),
          to = copyTo(Tensor::of({0, 0}, {2}), Where::device());
@@ -68,8 +66,7 @@ TEST_CASE_ON("a graph runs its work at each launch, in order with other work", W
   CHECK(copyTo(to, Device::cpu()).data<float>()[1] == 2);
 }
 
-TEST_CASE_ON("the side stream waits for earlier work, and work after its scope waits for it", Where,
-             MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("the side stream waits for earlier work, and work after its scope waits for it") {
   constexpr std::int64_t kElements = 1 << 20;
   Context context(Where::device());
   const auto made = [&] { return Tensor::zeros({kElements}, DType::Float32, Where::device()); };

@@ -1,9 +1,7 @@
 #include "muster/core/ops/activation.h"
 
-#include "tests/support/devices.h"
+#include "tests/core/ops/test.h"
 #include "tests/support/reference_ops.h"
-#include "tests/support/rounding.h"
-#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -17,34 +15,8 @@ namespace reference = test::reference;
 double toleranceOf(Activation kind, const Shape& shape) {
   return test::roundings(kind == Activation::Softmax ? 8 + static_cast<double>(shape[1]) : 7);
 }
-[[maybe_unused]] constexpr Layout kLayouts[] = {Layout::RowMajor, Layout::ChannelsLast, Layout::ChannelBlocks,
-                                                Layout::SampleBlocks};
 
-/// Compares both passes with the reference, also in place.
-void checkAgainstReference(Activation kind, const Array& x, const Array& gradY, Layout layout,
-                           Context& context) {
-  const Device device = context.device();
-  const Tensor input = test::toTensor(x, layout, device), grad = test::toTensor(gradY, layout, device);
-  Tensor y = test::nanTensor(x.shape, layout, device), gradX = test::nanTensor(x.shape, layout, device);
-  activationForward(kind, input, y, context);
-  activationBackward(kind, kind == Activation::GELU ? input : Tensor(), y, grad, gradX, context);
-  context.synchronize();
-  const double tolerance = toleranceOf(kind, x.shape);
-  CHECK(test::maxError(y, reference::activation(kind, x)) < tolerance);
-  // A derivative uses the output twice.
-  CHECK(test::maxError(gradX, reference::activationBackward(kind, x, gradY)) < 2 * tolerance);
-  CHECK(test::paddingIsZero(y));
-  CHECK(test::paddingIsZero(gradX));
-
-  Tensor inPlace = cloneTensor(input), gradInPlace = cloneTensor(grad);
-  activationForward(kind, inPlace, inPlace, context);
-  activationBackward(kind, input, y, gradInPlace, gradInPlace, context);
-  context.synchronize();
-  CHECK(test::sameBits(inPlace, y));
-  CHECK(test::sameBits(gradInPlace, gradX));
-}
-
-TEST_CASE_ON("activations agree with the reference over layouts and threads", Where, MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("activations agree with the reference over layouts and threads, also in place") {
   std::mt19937_64 random(test::freshSeed());
   // The last shape is above the grain size, so threads share it.
   const Shape shapes[] = {{1, 1, 1, 1}, {17, 5, 3, 2}, {3, 20, 4, 4}, {33, 17, 5, 5}, {9, 10}};
@@ -53,13 +25,24 @@ TEST_CASE_ON("activations agree with the reference over layouts and threads", Wh
       for (Layout layout : Where::layouts())
         for (const int threads : test::threadCounts<Where>({1, 3})) {
           if ((kind == Activation::Softmax || shape.rank() == 2) && layout != Layout::RowMajor) continue;
-          CAPTURE(name);
-          CAPTURE(shape.toString());
-          CAPTURE(nameOf(layout));
-          CAPTURE(threads);
-          Context context(Where::device(), {.threads = threads});
-          checkAgainstReference(kind, test::randomArray(shape, random, -6, 6),
-                                test::randomArray(shape, random), layout, context);
+          INFO(name, ", ", shape.toString(), ", ", nameOf(layout), ", threads ", threads);
+          test::Place<Where> on(threads);
+          const Array x = test::randomArray(shape, random, -6, 6), gradY = test::randomArray(shape, random);
+          const Tensor input = on(x, layout), grad = on(gradY, layout);
+          Tensor y = on.nan(shape, layout), gradX = on.nan(shape, layout);
+          activationForward(kind, input, y, on.context);
+          activationBackward(kind, kind == Activation::GELU ? input : Tensor(), y, grad, gradX, on.context);
+          const double tolerance = toleranceOf(kind, shape);
+          CHECK(test::maxError(on.get(y), reference::activation(kind, x)) < tolerance);
+          // A derivative uses the output twice.
+          CHECK(test::maxError(gradX, reference::activationBackward(kind, x, gradY)) < 2 * tolerance);
+          CHECK(test::paddingIsZero(y));
+          CHECK(test::paddingIsZero(gradX));
+          Tensor inPlace = cloneTensor(input), gradInPlace = cloneTensor(grad);
+          activationForward(kind, inPlace, inPlace, on.context);
+          activationBackward(kind, input, y, gradInPlace, gradInPlace, on.context);
+          CHECK(test::sameBits(on.get(inPlace), y));
+          CHECK(test::sameBits(gradInPlace, gradX));
         }
 }
 
@@ -116,12 +99,12 @@ TEST_CASE("tanh and sigmoid are accurate to a few units in the last place for al
 
 TEST_CASE("the derivative at 0 is that of the negative side") {
   Context context;
-  const Tensor zero = Tensor::zeros({1}), grad = Tensor::of({5}, {1});
-  Tensor gradX = test::nanTensor({1});
-  activationBackward(Activation::ReLU, {}, zero, grad, gradX, context);
-  CHECK(gradX.data<float>()[0] == 0);
-  activationBackward(Activation::LeakyReLU, {}, zero, grad, gradX, context);
-  CHECK(gradX.data<float>()[0] == 5 * kLeakySlope);
+  for (const auto& [kind, slope] :
+       {std::pair(Activation::ReLU, 0.0f), {Activation::LeakyReLU, kLeakySlope}}) {
+    Tensor gradX = test::nanTensor({1});
+    activationBackward(kind, {}, Tensor::zeros({1}), Tensor::of({5}, {1}), gradX, context);
+    CHECK(gradX.data<float>()[0] == 5 * slope);
+  }
 }
 
 TEST_CASE("activations refuse tensors that do not fit") {

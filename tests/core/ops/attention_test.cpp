@@ -1,9 +1,6 @@
 #include "muster/core/ops/attention.h"
 
-#include "tests/support/arrays.h"
-#include "tests/support/devices.h"
-#include "tests/support/rounding.h"
-#include "tests/support/test.h"
+#include "tests/core/ops/test.h"
 
 namespace muster {
 namespace {
@@ -32,69 +29,48 @@ Tensor maskNamed(std::string_view name) {
   return {};
 }
 
-/// An output that is NaN before it is written.
-Tensor nanOn(Device device, const Shape& shape) {
-  return test::nanTensor(shape, device);
-}
-
-Tensor maskOn(Device device, const Tensor& mask) {
-  return mask.defined() ? copyTo(mask, device) : mask;
-}
-
-TEST_CASE_ON(
-    "attention's outputs and gradients agree with a float64 script, masked or not, on any number of threads",
-    Where, MUSTER_TEST_MATH_MODES) {
-  const Device device = Where::device();
+TEST_IN_MATH_MODES(
+    "attention's outputs and gradients agree with a float64 script, masked or not, on any number of "
+    "threads") {
   for (const auto& golden : kAttentionGolden)
     for (const int threads : test::threadCounts<Where>({1, 3})) {
-      CAPTURE(golden.mask);
-      CAPTURE(golden.causal);
-      ContextOptions options = Where::options();
-      options.threads = threads;
-      Context context(device, options);
-      const ContextScope scope(context);
+      INFO("mask ", golden.mask, ", causal ", golden.causal);
+      test::Place<Where> on(threads);
       const AttentionShape shape{.batch = 2, .steps = 4, .features = 4, .heads = 2, .causal = golden.causal};
-      const auto plan = planAttention(shape, true, context);
-      const Tensor x = copyTo(numbers(shape.input(), 1), device),
-                   gradY = copyTo(numbers(shape.output(), 2), device);
-      const Tensor mask = maskOn(device, maskNamed(golden.mask));
-      Tensor y = nanOn(device, shape.output());
+      const auto plan = planAttention(shape, true, on.context);
+      const Tensor x = on(numbers(shape.input(), 1)), gradY = on(numbers(shape.output(), 2));
+      const Tensor mask = on(maskNamed(golden.mask));
+      Tensor y = on.nan(shape.output());
       plan->forward(x, mask, y);
-      context.synchronize();
-      CHECK(test::maxError(y, Array(shape.output(), golden.y)) < 5e-7 + 8 * Where::kProductError);
+      CHECK(test::maxError(on.get(y), Array(shape.output(), golden.y)) < 5e-7 + 8 * Where::kProductError);
       for (int call = 0; call < 2; ++call) {  // a second call must give the same
-        Tensor gradX = nanOn(device, shape.input());
+        Tensor gradX = on.nan(shape.input());
         plan->backward(x, mask, gradY, gradX);
-        context.synchronize();
-        CHECK(test::maxError(gradX, Array(shape.input(), golden.gradX)) < 1e-6 + 8 * Where::kProductError);
+        CHECK(test::maxError(on.get(gradX), Array(shape.input(), golden.gradX)) <
+              1e-6 + 8 * Where::kProductError);
       }
     }
 }
 
-TEST_CASE_ON(
+TEST_ON_DEVICES(
     "a padded sequence gives the results of the sequence alone, and a causal step does not depend on later "
-    "ones",
-    Where, MUSTER_TEST_DEVICES) {
-  const Device device = Where::device();
+    "ones") {
   std::mt19937_64 random(test::freshSeed());
-  Context context(device, Where::options());
-  const ContextScope scope(context);
+  test::Place<Where> on;
   constexpr std::int64_t kSteps = 37, kLength = 21;
   for (const bool causal : {false, true}) {
     const AttentionShape shape{.batch = 1, .steps = kSteps, .features = 24, .heads = 3, .causal = causal};
     AttentionShape alone = shape;
     alone.steps = kLength;
-    const Tensor x =
-        test::toTensor(test::randomArray(shape.input(), random, -2, 2), Layout::RowMajor, device);
+    const Tensor x = on(test::randomArray(shape.input(), random, -2, 2));
     const Tensor cut = x.reshape({kSteps, 72}).rows(0, kLength).reshape(alone.input());
     Tensor mask = Tensor::zeros({1, kSteps});
     std::fill_n(mask.data<float>(), kLength, 1.0f);
-    Tensor padded = nanOn(device, shape.output()), whole = nanOn(device, shape.output());
-    Tensor expected = nanOn(device, alone.output());
-    planAttention(shape, false, context)->forward(x, copyTo(mask, device), padded);
-    planAttention(shape, false, context)->forward(x, {}, whole);
-    planAttention(alone, false, context)->forward(cut, {}, expected);
-    context.synchronize();
+    Tensor padded = on.nan(shape.output()), whole = on.nan(shape.output()), expected = on.nan(alone.output());
+    planAttention(shape, false, on.context)->forward(x, on(mask), padded);
+    planAttention(shape, false, on.context)->forward(x, {}, whole);
+    planAttention(alone, false, on.context)->forward(cut, {}, expected);
+    on.context.synchronize();
     const auto first = [&](const Tensor& y) {
       return test::toArray(y.reshape({kSteps, 24}).rows(0, kLength).reshape(alone.output()));
     };
@@ -111,27 +87,19 @@ TEST_CASE_ON(
   }
 }
 
-TEST_CASE_ON("large products neither overflow nor give NaN, and NaN inputs give NaN", Where,
-             MUSTER_TEST_MATH_MODES) {
-  const Device device = Where::device();
-  Context context(device, Where::options());
-  const ContextScope scope(context);
+TEST_IN_MATH_MODES("large products neither overflow nor give NaN, and NaN inputs give NaN") {
+  test::Place<Where> on;
   const AttentionShape shape{.batch = 1, .steps = 3, .features = 2};
-  const auto plan = planAttention(shape, true, context);
-  Tensor x = numbers(shape.input(), 1), y = nanOn(device, shape.output()),
-         gradX = nanOn(device, shape.input());
+  const auto plan = planAttention(shape, true, on.context);
+  Tensor x = numbers(shape.input(), 1), y = on.nan(shape.output()), gradX = on.nan(shape.input());
   for (float& value : x.span<float>()) value *= 1e4f;
-  const Tensor large = copyTo(x, device);
-  plan->forward(large, {}, y);
-  plan->backward(large, {}, copyTo(numbers(shape.output(), 2), device), gradX);
-  context.synchronize();
-  for (const Tensor& tensor : {y, gradX})
-    CHECK(std::ranges::all_of(test::toArray(tensor).values, [](double v) { return std::isfinite(v); }));
+  plan->forward(on(x), {}, y);
+  plan->backward(on(x), {}, on(numbers(shape.output(), 2)), gradX);
+  for (const Tensor& tensor : {on.get(y), on.get(gradX)})
+    CHECK(std::ranges::all_of(tensor.span<float>(), [](float v) { return std::isfinite(v); }));
   x.data<float>()[0] = test::kNan;
-  const Tensor broken = copyTo(x, device);
-  plan->forward(broken, {}, y);
-  context.synchronize();
-  CHECK(std::isnan(test::toArray(y).at(0)));
+  plan->forward(on(x), {}, y);
+  CHECK(std::isnan(on.get(y).template data<float>()[0]));
 }
 
 TEST_CASE("attention refuses sizes and tensors that do not fit by name") {

@@ -1,28 +1,23 @@
 #include "muster/core/ops/axpy.h"
 
-#include "tests/support/arrays.h"
-#include "tests/support/devices.h"
-#include "tests/support/test.h"
+#include "tests/core/ops/test.h"
 
 using namespace muster;
 
 using test::randomTensor;
 
-TEST_CASE_ON("axpy computes y + a x with one rounding, whatever the device, the size and the threads", Where,
-             MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("axpy computes y + a x with one rounding, whatever the device, the size and the threads") {
   for (const DType type : {DType::Float32, DType::Float64})
     for (const int threads : test::threadCounts<Where>({1, 3}))
       for (const std::int64_t n : {0, 1, 7, 1009, 100003}) {
         if (!Where::device().isCpu() && (type == DType::Float64 || n == 0)) continue;
-        CAPTURE(threads);
-        CAPTURE(n);
-        Context context(Where::device(), {.threads = threads});
+        INFO("threads ", threads, ", n ", n);
+        test::Place<Where> on(threads);
         const Tensor x = randomTensor(n, "x", type), before = randomTensor(n, "y", type);
-        Tensor y = copyTo(before, Where::device()), again = copyTo(before, Where::device());
-        for (Tensor* out : {&y, &again}) axpy(-0.3, copyTo(x, Where::device()), *out, context);
-        context.synchronize();
-        CHECK(test::sameBits(y, again));
-        const Tensor got = copyTo(y, Device::cpu());
+        Tensor y = on(before), again = on(before);
+        for (Tensor* out : {&y, &again}) axpy(-0.3, on(x), *out, on.context);
+        const Tensor got = on.get(y);
+        CHECK(test::sameBits(got, again));
         long double worst = 0;
         for (std::int64_t i = 0; i < n; ++i) {
           const long double exact = test::valueAt(before, i) + -0.3L * test::valueAt(x, i);
@@ -33,12 +28,11 @@ TEST_CASE_ON("axpy computes y + a x with one rounding, whatever the device, the 
       }
 }
 
-TEST_CASE_ON("axpy may read and write the same tensor", Where, MUSTER_TEST_DEVICES) {
-  Context context(Where::device());
-  Tensor y = copyTo(Tensor::of({1, -2, 4}, {3}), Where::device());
-  axpy(0.5, y, y, context);
-  context.synchronize();
-  CHECK(test::sameBits(y, Tensor::of({1.5f, -3, 6}, {3})));
+TEST_ON_DEVICES("axpy may read and write the same tensor") {
+  test::Place<Where> on;
+  Tensor y = on(Tensor::of({1, -2, 4}, {3}));
+  axpy(0.5, y, y, on.context);
+  CHECK(test::floatsOf(on.get(y)) == std::vector{1.5f, -3.0f, 6.0f});
 }
 
 TEST_CASE("axpy refuses tensors that do not fit") {

@@ -3,10 +3,8 @@
 #include <numbers>
 
 #include "muster/core/ops/accumulate.h"
-#include "tests/support/devices.h"
+#include "tests/core/ops/test.h"
 #include "tests/support/reference_ops.h"
-#include "tests/support/rounding.h"
-#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -26,17 +24,6 @@ Tensor nanSums(const BatchNormShape& shape, Device device = Device::cpu()) {
   return copyTo(sums, device);
 }
 
-/// Arrays as tensors, and outputs that are NaN before they are written, on a device.
-struct Place {
-  Device device;
-  Tensor operator()(const Array& array, Layout layout = Layout::RowMajor) const {
-    return test::toTensor(array, layout, device);
-  }
-  Tensor nan(const Shape& shape, Layout layout = Layout::RowMajor) const {
-    return test::nanTensor(shape, layout, device);
-  }
-};
-
 /// All results of a forward and a backward pass, with the batch's statistics.
 struct Results {
   Tensor y, gradX, gradGamma, gradBeta;
@@ -49,23 +36,28 @@ void checkSameBits(const Results& a, const Results& b) {
   CHECK(test::sameBits(a.gradBeta, b.gradBeta));
 }
 
+template <typename Where>
+Results nanResults(const BatchNormShape& shape, Layout layout, const test::Place<Where>& on) {
+  return {on.nan(shape.input, layout), on.nan(shape.input, layout), on.nan({shape.channels()}),
+          on.nan({shape.channels()})};
+}
+
 /// @param inPlace  if the plan can, it writes gradX over gradY.
-Results runTraining(const BatchNormShape& shape, Layout layout, Context& context, const Array& x,
+template <typename Where>
+Results runTraining(const BatchNormShape& shape, Layout layout, test::Place<Where>& on, const Array& x,
                     const Array& gamma, const Array& beta, const Array& gradY, bool inPlace = false) {
-  auto plan = planBatchNorm(shape, layout, context);
+  auto plan = planBatchNorm(shape, layout, on.context);
   CHECK(plan->layout() == layout);
   const auto count = static_cast<double>(shape.valuesPerChannel());
-  const Place on{context.device()};
-  Results r{on.nan(shape.input, layout), on.nan(shape.input, layout), on.nan({shape.channels()}),
-            on.nan({shape.channels()})};
-  Tensor sums = nanSums(shape, on.device);
+  Results r = nanResults(shape, layout, on);
+  Tensor sums = nanSums(shape, Where::device());
   const Tensor input = on(x, layout), grad = on(gradY, layout);
   if (inPlace && plan->gradientInPlace()) r.gradX = grad;
   plan->sums(input, sums);
   plan->normalise(input, sums, count, on(gamma), on(beta), r.y);
   plan->gradientSums(input, grad, sums, r.gradGamma, r.gradBeta);
   plan->gradient(input, grad, sums, count, r.gradX);
-  context.synchronize();
+  on.context.synchronize();
   return r;
 }
 
@@ -108,6 +100,20 @@ std::vector<Shape> shapes() {
 constexpr double kTolerance = 3e-6, kSumTolerance = 3e-5;
 constexpr std::int64_t kRun = 32;  // terms summed in float32; these sums are added in float64
 
+struct Tolerances {
+  double y, gradX, gradGamma, gradBeta;
+};
+
+void checkNear(const Results& got, const Array& y, const reference::BatchNormGradients& gradients,
+               const Tolerances& tolerances) {
+  CHECK(test::maxDifference(got.y, y) < tolerances.y);
+  CHECK(test::maxDifference(got.gradX, gradients.x) < tolerances.gradX);
+  CHECK(test::maxDifference(got.gradGamma, gradients.gamma) < tolerances.gradGamma);
+  CHECK(test::maxDifference(got.gradBeta, gradients.beta) < tolerances.gradBeta);
+  CHECK(test::paddingIsZero(got.y));
+  CHECK(test::paddingIsZero(got.gradX));
+}
+
 /// Bounds the errors of a normalisation by the batch's own statistics.
 ///
 /// For each 32 values, the kernels sum two runs of 16 distances x - x_0 in float32, and the rest in float64.
@@ -116,35 +122,31 @@ constexpr std::int64_t kRun = 32;  // terms summed in float32; these sums are ad
 /// mean; with the squares', they are 5 u D^2 in the variance. Let s = D / sqrt(variance + epsilon). A
 /// normalised value n, at most s, then has an error of 4 s u from the mean, 2.4 s^2 n u from the variance,
 /// and 4 n u from its own roundings.
-struct Tolerances {
-  double y, gradX, gradGamma, gradBeta;
-
-  Tolerances(const Array& x, double epsilon) {
-    const auto [inverse, s] = reference::spreadOf(x, epsilon);
-    const std::int64_t terms = x.shape.elements() / x.shape[1];
-    const double ofScale = 2.4 * s * s, ofMean = 4 * s, ofValue = ofMean + ofScale * s + 4 * s;
-    y = test::roundings(ofValue + s, kLargestGamma) + test::roundings(2);
-    // gradX = gamma inverse (g - mean g - n mean gn). Both means are at most 1; the error of n is in mean gn,
-    // too.
-    gradX =
-        test::roundings((2 + s) * (5 + ofScale) + ofValue + s * (ofMean + ofScale), kLargestGamma * inverse);
-    // An error of the mean shifts sum gn by a multiple of sum g, and one of the variance scales it. Each sum
-    // has eight deviations at most.
-    const double sum = 8 * test::kUniform * std::sqrt(static_cast<double>(terms));
-    gradGamma = test::sumError(terms, test::kUniform, 4 * test::kRounding, kRun) +
-                test::roundings(ofMean + ofScale + 4, sum);
-    gradBeta = test::sumError(terms, test::kUniform, 0, kRun);
-  }
-};
+Tolerances ownTolerances(const Array& x, double epsilon) {
+  const auto [inverse, s] = reference::spreadOf(x, epsilon);
+  const std::int64_t terms = x.shape.elements() / x.shape[1];
+  const double ofScale = 2.4 * s * s, ofMean = 4 * s, ofValue = ofMean + ofScale * s + 4 * s;
+  // An error of the mean shifts sum gn by a multiple of sum g, and one of the variance scales it. Each sum
+  // has eight deviations at most.
+  const double sum = 8 * test::kUniform * std::sqrt(static_cast<double>(terms));
+  // gradX = gamma inverse (g - mean g - n mean gn). Both means are at most 1; the error of n is in mean gn,
+  // too.
+  return {.y = test::roundings(ofValue + s, kLargestGamma) + test::roundings(2),
+          .gradX = test::roundings((2 + s) * (5 + ofScale) + ofValue + s * (ofMean + ofScale),
+                                   kLargestGamma * inverse),
+          .gradGamma = test::sumError(terms, test::kUniform, 4 * test::kRounding, kRun) +
+                       test::roundings(ofMean + ofScale + 4, sum),
+          .gradBeta = test::sumError(terms, test::kUniform, 0, kRun)};
+}
 
 }  // namespace
 
-TEST_CASE_ON("batch normalisation agrees with the reference over shapes, layouts, activations and threads",
-             Where, MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES(
+    "batch normalisation agrees with the reference over shapes, layouts, activations and threads") {
   std::mt19937_64 random(test::freshSeed());
   for (const Shape& input : shapes<Where>()) {
     Inputs in(input, random);
-    const Tolerances tolerances(in.x, 1e-3);
+    const auto tolerances = ownTolerances(in.x, 1e-3);
     spareKinks(reference::batchNorm({.input = input, .epsilon = 1e-3}, in.x, in.gamma, in.beta), tolerances.y,
                in.gradY);
     for (const auto activation : {Activation::Identity, Activation::ReLU}) {
@@ -152,93 +154,58 @@ TEST_CASE_ON("batch normalisation agrees with the reference over shapes, layouts
       const auto y = reference::batchNorm(shape, in.x, in.gamma, in.beta);
       const auto gradients = reference::batchNormBackward(shape, in.x, in.gamma, in.beta, in.gradY);
       for (const Layout layout : layoutsOf<Where>(input)) {
-        CAPTURE(input.toString());
-        CAPTURE(nameOf(layout));
-        CAPTURE(nameOf(activation));
-        Context one(Where::device()), three(Where::device(), {.threads = 3});
+        INFO(input.toString(), ", ", nameOf(layout), ", ", nameOf(activation));
+        test::Place<Where> one, three(3);
         const auto got = runTraining(shape, layout, one, in.x, in.gamma, in.beta, in.gradY);
-        CHECK(test::maxDifference(got.y, y) < tolerances.y);
-        CHECK(test::maxDifference(got.gradX, gradients.x) < tolerances.gradX);
-        CHECK(test::maxDifference(got.gradGamma, gradients.gamma) < tolerances.gradGamma);
-        CHECK(test::maxDifference(got.gradBeta, gradients.beta) < tolerances.gradBeta);
-        CHECK(test::paddingIsZero(got.y));
-        CHECK(test::paddingIsZero(got.gradX));
+        checkNear(got, y, gradients, tolerances);
         checkSameBits(got, runTraining(shape, layout, three, in.x, in.gamma, in.beta, in.gradY, true));
       }
     }
   }
 }
 
-TEST_CASE_ON("batch normalisation agrees with the reference for given statistics", Where,
-             MUSTER_TEST_DEVICES) {
-  const Place on{Where::device()};
+TEST_ON_DEVICES("batch normalisation agrees with the reference for given statistics") {
+  test::Place<Where> on;
   std::mt19937_64 random(test::freshSeed());
-  Context context(Where::device());
   for (const Shape& input : shapes<Where>()) {
-    // A normalised value is up to 4 / sqrt 0.5, and has four roundings before beta is added.
+    // A normalised value is up to 4 / sqrt 0.5, and has four roundings before beta is added. Given means and
+    // variances are at most so far from the values' that the mean square of n is below 3^2.
     constexpr double kLargestScale = kLargestGamma * std::numbers::sqrt2;
-    const double tolerance = test::roundings(5, 4 * kLargestScale) + test::roundings(2);
+    const std::int64_t terms = input.elements() / input[1];
+    const Tolerances tolerances{
+        .y = test::roundings(5, 4 * kLargestScale) + test::roundings(2),
+        .gradX = test::roundings(3, kLargestScale),
+        .gradGamma = test::sumError(terms, 3 * test::kUniform, 2 * test::kRounding, kRun),
+        .gradBeta = test::sumError(terms, test::kUniform, 0, kRun)};
     Inputs in(input, random);
     spareKinks(reference::batchNorm({.input = input}, in.x, in.mean, in.variance, in.gamma, in.beta),
-               tolerance, in.gradY);
+               tolerances.y, in.gradY);
     for (const auto activation : {Activation::Identity, Activation::ReLU}) {
       const BatchNormShape shape{.input = input, .activation = activation};
       const auto expected = reference::batchNorm(shape, in.x, in.mean, in.variance, in.gamma, in.beta);
       const auto gradients =
           reference::batchNormBackward(shape, in.x, in.mean, in.variance, in.gamma, in.beta, in.gradY);
       for (const Layout layout : layoutsOf<Where>(input)) {
-        CAPTURE(input.toString());
-        CAPTURE(nameOf(layout));
-        CAPTURE(nameOf(activation));
-        auto plan = planBatchNorm(shape, layout, context);
-        Tensor y = on.nan(input, layout), gradX = on.nan(input, layout), gradGamma = on.nan({input[1]}),
-               gradBeta = on.nan({input[1]}), sums = nanSums(shape, on.device);
+        INFO(input.toString(), ", ", nameOf(layout), ", ", nameOf(activation));
+        auto plan = planBatchNorm(shape, layout, on.context);
+        Results got = nanResults(shape, layout, on);
+        Tensor sums = nanSums(shape, Where::device());
         const Tensor x = on(in.x, layout), gradY = on(in.gradY, layout);
-        plan->normaliseBy(x, on(in.mean), on(in.variance), on(in.gamma), on(in.beta), y);
-        plan->gradientSums(x, gradY, sums, gradGamma, gradBeta);
-        plan->gradientBy(x, gradY, gradX);
-        context.synchronize();
-        CHECK(test::maxDifference(y, expected) < tolerance);
-        CHECK(test::maxDifference(gradX, gradients.x) < test::roundings(3, kLargestScale));
-        // Given means and variances are at most so far from the values' that the mean square of n is below
-        // 3^2.
-        const std::int64_t terms = input.elements() / input[1];
-        CHECK(test::maxDifference(gradGamma, gradients.gamma) <
-              test::sumError(terms, 3 * test::kUniform, 2 * test::kRounding, kRun));
-        CHECK(test::maxDifference(gradBeta, gradients.beta) < test::sumError(terms, test::kUniform, 0, kRun));
-        CHECK(test::paddingIsZero(y));
-        CHECK(test::paddingIsZero(gradX));
+        plan->normaliseBy(x, on(in.mean), on(in.variance), on(in.gamma), on(in.beta), got.y);
+        plan->gradientSums(x, gradY, sums, got.gradGamma, got.gradBeta);
+        plan->gradientBy(x, gradY, got.gradX);
+        on.context.synchronize();
+        checkNear(got, expected, gradients, tolerances);
       }
     }
   }
 }
 
-TEST_CASE_ON("batch normalisation without gamma and beta uses one and zero", Where, MUSTER_TEST_DEVICES) {
-  const Place on{Where::device()};
-  std::mt19937_64 random(3);
-  Context context(on.device);
-  const BatchNormShape shape{.input = {6, 5, 2, 2}};
-  const Inputs in(shape.input, random);
-  Array ones({5}), zeros({5});
-  std::ranges::fill(ones.values, 1.0);
-  const auto whole = runTraining(shape, Layout::RowMajor, context, in.x, ones, zeros, in.gradY);
-  auto plan = planBatchNorm(shape, Layout::RowMajor, context);
-  Tensor y = on.nan(shape.input), gradX = on.nan(shape.input), sums = nanSums(shape, on.device), none;
-  const Tensor x = on(in.x), gradY = on(in.gradY);
-  plan->sums(x, sums);
-  plan->normalise(x, sums, 24, none, none, y);
-  plan->gradientSums(x, gradY, sums, none, none);
-  plan->gradient(x, gradY, sums, 24, gradX);
-  context.synchronize();
-  CHECK(test::sameBits(y, whole.y));
-  CHECK(test::sameBits(gradX, whole.gradX));
-}
-
-TEST_CASE_ON("batch normalisation loses no accuracy at a mean of 10,000 with a variance of 1", Where,
-             MUSTER_TEST_DEVICES) {
-  const Place on{Where::device()};
+TEST_ON_DEVICES(
+    "batch normalisation loses no accuracy at a mean of 10,000 with a variance of 1; without gamma and beta "
+    "it uses one and zero") {
+  test::Place<Where> on;
   std::mt19937_64 random(5);
-  Context context(on.device);
   for (const Layout layout : Where::layouts())
     for (const double mean : {1e4, -1e4}) {
       CAPTURE(nameOf(layout));
@@ -246,14 +213,17 @@ TEST_CASE_ON("batch normalisation loses no accuracy at a mean of 10,000 with a v
       Inputs in(shape.input, random);
       for (double& value : in.x.values)  // variance 1: uniform of width sqrt(12)
         value = static_cast<float>(mean + (value - 0.5) * std::sqrt(12.0) / 5);
-      auto plan = planBatchNorm(shape, layout, context);
-      Tensor sums = nanSums(shape, on.device), y = on.nan(shape.input, layout), none;
+      auto plan = planBatchNorm(shape, layout, on.context);
+      Tensor sums = nanSums(shape, Where::device()), y = on.nan(shape.input, layout),
+             gradX = on.nan(shape.input, layout), none;
       Tensor running = on(Array({20})), variance = on(Array({20}));
-      const Tensor x = on(in.x, layout);
+      const Tensor x = on(in.x, layout), gradY = on(in.gradY, layout);
       plan->sums(x, sums);
       plan->normalise(x, sums, 2048, none, none, y);
       plan->moveStatistics(1, running, variance);
-      context.synchronize();
+      plan->gradientSums(x, gradY, sums, none, none);
+      plan->gradient(x, gradY, sums, 2048, gradX);
+      on.context.synchronize();
       const auto [trueMean, trueVariance] = reference::channelMoments(in.x);
       CHECK(trueVariance.at(0) == doctest::Approx(1).epsilon(0.1));
       CHECK(test::maxError(running, trueMean) < 1e-7);  // one rounding to float32
@@ -261,18 +231,19 @@ TEST_CASE_ON("batch normalisation loses no accuracy at a mean of 10,000 with a v
       Array ones({20}), zeros({20});
       std::ranges::fill(ones.values, 1.0);
       CHECK(test::maxError(y, reference::batchNorm(shape, in.x, ones, zeros)) < 1e-6);
-      const auto got = runTraining(shape, layout, context, in.x, in.gamma, in.beta, in.gradY);
+      CHECK(test::maxError(gradX, reference::batchNormBackward(shape, in.x, ones, zeros, in.gradY).x) <
+            kTolerance);
+      const auto got = runTraining(shape, layout, on, in.x, in.gamma, in.beta, in.gradY);
       const auto gradients = reference::batchNormBackward(shape, in.x, in.gamma, in.beta, in.gradY);
       CHECK(test::maxError(got.gradX, gradients.x) < kTolerance);
       CHECK(test::maxError(got.gradGamma, gradients.gamma) < kSumTolerance);
     }
 }
 
-TEST_CASE_ON(
-    "running statistics move by the momentum, but never take a value that is not finite or overflows float32",
-    Where, MUSTER_TEST_DEVICES) {
-  const Place on{Where::device()};
-  Context context(on.device);
+TEST_ON_DEVICES(
+    "running statistics move by the momentum, but never take a value that is not finite or overflows "
+    "float32") {
+  test::Place<Where> on;
   const float infinity = test::kInfinity, far = 1e20f;
   struct Moved {
     Shape input;
@@ -293,40 +264,40 @@ TEST_CASE_ON(
               {1, 1.5}}}) {
     const BatchNormShape shape{.input = c.input};
     const Shape channels{shape.channels()};
-    auto plan = planBatchNorm(shape, Layout::RowMajor, context);
+    auto plan = planBatchNorm(shape, Layout::RowMajor, on.context);
     const Tensor x = on(Array(c.input, c.x));
-    Tensor sums = nanSums(shape, on.device), y = on.nan(c.input), none;
+    Tensor sums = nanSums(shape, Where::device()), y = on.nan(c.input), none;
     plan->sums(x, sums);
     plan->normalise(x, sums, static_cast<double>(shape.valuesPerChannel()), none, none, y);
     Tensor mean = on(Array(channels, c.mean)), variance = on(Array(channels, c.variance));
     plan->moveStatistics(c.momentum, mean, variance);
-    context.synchronize();
+    on.context.synchronize();
     CHECK(test::maxError(mean, Array(channels, c.newMean)) == 0);
     CHECK(test::maxError(variance, Array(channels, c.newVariance)) == 0);
   }
 }
 
-TEST_CASE_ON("the sums of two halves of a batch give the whole batch's results", Where, MUSTER_TEST_DEVICES) {
-  const Place on{Where::device()};
+TEST_ON_DEVICES("the sums of two halves of a batch give the whole batch's results") {
+  test::Place<Where> on;
   std::mt19937_64 random(8);
-  Context context(on.device);
   const BatchNormShape whole{.input = {10, 6, 3, 3}, .activation = Activation::ReLU};
   BatchNormShape parts[] = {whole, whole};
   parts[0].input = {7, 6, 3, 3};
   parts[1].input = {3, 6, 3, 3};
   const Inputs in(whole.input, random);
-  const auto expected = runTraining(whole, Layout::RowMajor, context, in.x, in.gamma, in.beta, in.gradY);
+  const auto expected = runTraining(whole, Layout::RowMajor, on, in.x, in.gamma, in.beta, in.gradY);
   const Tensor x = on(in.x), gradY = on(in.gradY), gamma = on(in.gamma), beta = on(in.beta);
   Tensor y = on.nan(whole.input), gradX = on.nan(whole.input), none;
   std::unique_ptr<BatchNormPlan> plans[2];
-  Tensor total = Tensor::zeros({2, 6}, DType::Float64, on.device), sums = nanSums(whole, on.device);
+  Tensor total = Tensor::zeros({2, 6}, DType::Float64, Where::device()),
+         sums = nanSums(whole, Where::device());
   const auto rows = [](const Tensor& t, int part) { return part == 0 ? t.rows(0, 7) : t.rows(7, 10); };
   const auto add = [&] {
     const Tensor both[] = {total, sums};
-    sum(both, total, context);
+    sum(both, total, on.context);
   };
   for (int part = 0; part < 2; ++part) {
-    plans[part] = planBatchNorm(parts[part], Layout::RowMajor, context);
+    plans[part] = planBatchNorm(parts[part], Layout::RowMajor, on.context);
     plans[part]->sums(rows(x, part), sums);
     add();
   }
@@ -334,9 +305,9 @@ TEST_CASE_ON("the sums of two halves of a batch give the whole batch's results",
     Tensor partOfY = rows(y, part);
     plans[part]->normalise(rows(x, part), total, 90, gamma, beta, partOfY);
   }
-  context.synchronize();
+  on.context.synchronize();
   CHECK(test::maxError(y, test::toArray(expected.y)) < 1e-6);
-  setZero(total, context);
+  setZero(total, on.context);
   for (int part = 0; part < 2; ++part) {
     plans[part]->gradientSums(rows(x, part), rows(gradY, part), sums, none, none);
     add();
@@ -345,23 +316,22 @@ TEST_CASE_ON("the sums of two halves of a batch give the whole batch's results",
     Tensor partOfGradX = rows(gradX, part);
     plans[part]->gradient(rows(x, part), rows(gradY, part), total, 90, partOfGradX);
   }
-  context.synchronize();
+  on.context.synchronize();
   CHECK(test::maxError(gradX, test::toArray(expected.gradX)) < 1e-6);
 }
 
-TEST_CASE_ON("a NaN makes its whole channel NaN", Where, MUSTER_TEST_DEVICES) {
-  const Place on{Where::device()};
-  Context context(on.device);
+TEST_ON_DEVICES("a NaN makes its whole channel NaN") {
+  test::Place<Where> on;
   const BatchNormShape shape{.input = {3, 2, 1, 1}, .activation = Activation::ReLU};
   for (const Layout layout : Where::layouts()) {
     CAPTURE(nameOf(layout));
-    auto plan = planBatchNorm(shape, layout, context);
+    auto plan = planBatchNorm(shape, layout, on.context);
     const Tensor x = on(Array(shape.input, {1, 2, test::kNan, 3, 4, 5}), layout);
-    Tensor sums = nanSums(shape, on.device), none;
-    Tensor y = Tensor::zeros(shape.input, DType::Float32, on.device, layout);
+    Tensor sums = nanSums(shape, Where::device()), none;
+    Tensor y = Tensor::zeros(shape.input, DType::Float32, Where::device(), layout);
     plan->sums(x, sums);
     plan->normalise(x, sums, 3, none, none, y);
-    context.synchronize();
+    on.context.synchronize();
     const Array got = test::toArray(y);
     for (int n = 0; n < 3; ++n) {
       CHECK(std::isnan(got.at(2 * n)));
@@ -375,8 +345,9 @@ TEST_CASE("batch normalisation refuses invalid shapes, options and tensors") {
   const auto refusal = [&](const BatchNormShape& shape, Layout layout = Layout::RowMajor) {
     return test::thrown<InvalidArgument>([&] { planBatchNorm(shape, layout, context); });
   };
-  CHECK(refusal({.input = {4, 3, 2}}) == "batch_norm: expected [N, C] or [N, C, H, W], got [4, 3, 2]");
-  CHECK(refusal({.input = {0, 3}}) == "batch_norm: expected [N, C] or [N, C, H, W], got [0, 3]");
+  for (const Shape& input : {Shape{4, 3, 2}, Shape{0, 3}})
+    CHECK(refusal({.input = input}) ==
+          "batch_norm: expected [N, C] or [N, C, H, W], got " + input.toString());
   CHECK(refusal({.input = {4, 3}, .epsilon = 0}) == "batch_norm: epsilon must be finite and above 0, got 0");
   CHECK(refusal({.input = {4, 3}, .activation = Activation::Tanh}) ==
         "batch_norm: the activation can be identity or relu, got tanh");

@@ -4,6 +4,7 @@
 #include "muster/core/ops/conv2d.h"
 
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 
 #include <string>
 #include <tuple>
@@ -103,35 +104,36 @@ void count(benchmark::State& state, const Conv2dShape& shape, const Conv2dPlan& 
   state.SetLabel(plan.implementation());
 }
 
-std::string nameOf(const Conv2dShape& shape) {
-  return std::to_string(shape.inChannels) + "x" + std::to_string(shape.height) + "x" +
-         std::to_string(shape.width) + " to " + std::to_string(shape.outChannels) + ", " +
-         std::to_string(shape.kernel[0]) + "x" + std::to_string(shape.kernel[1]);
+std::string nameOf(const Conv2dShape& s) {
+  return fmt::format("{}x{}x{} to {}, {}x{}", s.inChannels, s.height, s.width, s.outChannels, s.kernel[0],
+                     s.kernel[1]);
+}
+
+/// Registers a benchmark; `arguments` are a function and its arguments after the state.
+template <typename... Arguments>
+void add(const std::string& name, Arguments... arguments) {
+  benchmark::RegisterBenchmark(name.c_str(), arguments...);
 }
 
 /// ResNet-18's distinct convolutions of 28x28 images.
 std::vector<std::pair<std::string, Conv2dShape>> resnet18(std::int64_t batch) {
   std::vector<std::pair<std::string, Conv2dShape>> shapes;
-  const auto add = [&](std::int64_t in, std::int64_t size, std::int64_t out, std::int64_t kernel,
-                       std::int64_t stride) {
-    const Conv2dShape shape{.batch = batch,
-                            .inChannels = in,
-                            .height = size,
-                            .width = size,
-                            .outChannels = out,
-                            .kernel = {kernel, kernel},
-                            .stride = {stride, stride},
-                            .padding = {kernel / 2, kernel / 2}};
+  const auto append = [&](std::int64_t in, std::int64_t size, std::int64_t out, std::int64_t kernel,
+                          std::int64_t stride) {
+    Conv2dShape shape{.kernel = kernel, .stride = stride, .padding = kernel / 2};
+    shape.batch = batch;
+    shape.inChannels = in;
+    shape.height = shape.width = size;
+    shape.outChannels = out;
     shapes.emplace_back(
-        "resnet18 batch " + std::to_string(batch) + ", " + nameOf(shape) + (stride == 2 ? " stride 2" : ""),
-        shape);
+        fmt::format("resnet18 batch {}, {}{}", batch, nameOf(shape), stride == 2 ? " stride 2" : ""), shape);
   };
-  add(1, 28, 64, 3, 1);
+  append(1, 28, 64, 3, 1);
   for (std::int64_t channels = 64, size = 28; channels <= 512; channels *= 2, size = (size + 1) / 2) {
-    add(channels, size, channels, 3, 1);
+    append(channels, size, channels, 3, 1);
     if (channels == 512) break;
-    add(channels, size, 2 * channels, 3, 2);
-    add(channels, size, 2 * channels, 1, 2);
+    append(channels, size, 2 * channels, 3, 2);
+    append(channels, size, 2 * channels, 1, 2);
   }
   return shapes;
 }
@@ -185,15 +187,11 @@ void registerConvnet() {
       for (const auto& [passName, pass] : kPasses) {
         if (shape.inChannels == 1 && pass == Pass::BackwardData) continue;
         shape.batch = batch;
-        const auto add = [&](const char* name, Fused fused) {
-          benchmark::RegisterBenchmark(
-              ("convnet batch " + std::to_string(batch) + ", " + nameOf(shape) + passName + name).c_str(),
-              convnetPass, shape, pass, fused);
-        };
-        add("auto", Fused::Nothing);
+        const auto name = fmt::format("convnet batch {}, {}{}auto", batch, nameOf(shape), passName);
+        add(name, convnetPass, shape, pass, Fused::Nothing);
         if (batch < 128) continue;
-        add("auto with pooling", Fused::Pool);
-        add("auto with ReLU and pooling", Fused::ReluAndPool);
+        add(name + " with pooling", convnetPass, shape, pass, Fused::Pool);
+        add(name + " with ReLU and pooling", convnetPass, shape, pass, Fused::ReluAndPool);
       }
 }
 
@@ -202,8 +200,8 @@ void registerConv1d() {
   const Conv2dShape shape{
       .batch = 16, .inChannels = 256, .width = 128, .outChannels = 256, .kernel = {1, 3}, .padding = {0, 1}};
   for (const auto& [passName, pass] : kPasses)
-    benchmark::RegisterBenchmark(("conv1d batch 16, " + nameOf(shape) + passName + "channels-last").c_str(),
-                                 onePass, shape, Conv2dChoice::ChannelsLast, pass, MathMode::Float32);
+    add("conv1d batch 16, " + nameOf(shape) + passName + "channels-last", onePass, shape,
+        Conv2dChoice::ChannelsLast, pass, MathMode::Float32);
 }
 
 /// A pass of a convolution without bias, as before batch normalisation, between channels-last activations.
@@ -224,8 +222,7 @@ void registerPointwise() {
                                            std::pair{"auto", Conv2dChoice::Auto}}) {
           const Conv2dShape shape{
               .batch = batch, .inChannels = in, .height = size, .width = size, .outChannels = out};
-          benchmark::RegisterBenchmark(
-              ("pointwise batch " + std::to_string(batch) + ", " + nameOf(shape) + passName + name).c_str(),
+          add(fmt::format("pointwise batch {}, {}{}{}", batch, nameOf(shape), passName, name),
               passWithoutBias, shape, choice, pass);
         }
 }
@@ -234,8 +231,7 @@ void registerPasses(const std::string& shapeName, const Conv2dShape& shape, cons
                     Conv2dChoice choice, MathMode mathMode) {
   for (const auto& [passName, pass] : kPasses)
     if (shape.inChannels > 1 || pass != Pass::BackwardData)  // a network's input has no gradient
-      benchmark::RegisterBenchmark((shapeName + passName + name).c_str(), onePass, shape, choice, pass,
-                                   mathMode);
+      add(shapeName + passName + name, onePass, shape, choice, pass, mathMode);
 }
 
 void registerResnet18(const std::string& name, Conv2dChoice choice, MathMode mathMode = MathMode::Float32) {
@@ -255,12 +251,12 @@ void registerOneDnns() {
   for (const std::int64_t batch : {1, 8})
     for (const auto& [name, choice] : layouts) {
       second.batch = batch;
-      registerPasses("convnet batch " + std::to_string(batch) + ", " + nameOf(second), second, name, choice,
+      registerPasses(fmt::format("convnet batch {}, {}", batch, nameOf(second)), second, name, choice,
                      MathMode::Float32);
     }
   for (const std::int64_t batch : {8, 128}) {
     colour.batch = batch;
-    const auto shapeName = "colour batch " + std::to_string(batch) + ", " + nameOf(colour);
+    const auto shapeName = fmt::format("colour batch {}, {}", batch, nameOf(colour));
     registerPasses(shapeName, colour, "auto", Conv2dChoice::Auto, MathMode::Float32);
     for (const auto& [name, choice] : layouts)
       registerPasses(shapeName, colour, name, choice, MathMode::Float32);

@@ -1,10 +1,8 @@
 #include "muster/core/ops/conv_transpose2d.h"
 
-#include "tests/support/devices.h"
+#include "tests/core/ops/test.h"
 #include "tests/support/reference_ops.h"
-#include "tests/support/rounding.h"
 #include "tests/support/shapes2d.h"
-#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -13,10 +11,8 @@ using test::Array;
 using test::convTranspose;
 namespace reference = test::reference;
 
-TEST_CASE_ON(
-    "transposed convolutions agree with the reference, for every implementation and number of threads", Where,
-    MUSTER_TEST_MATH_MODES) {
-  const Device device = Where::device();
+TEST_IN_MATH_MODES(
+    "transposed convolutions agree with the reference, for every implementation and number of threads") {
   const auto tolerance = [](std::int64_t terms) {
     return test::productSumError(terms, Where::kProductError);
   };
@@ -42,35 +38,25 @@ TEST_CASE_ON(
     for (const int threads : test::threadCounts<Where>({1, 2}))
       for (const Layout offered : {Layout::RowMajor, Layout::ChannelBlocks}) {
         CAPTURE(threads);
-        ContextOptions options = Where::options();
-        options.threads = threads;
-        Context context(device, options);
-        const ContextScope scope(context);
-        auto plan = planConvTranspose2d(shape, context, offered);
+        test::Place<Where> on(threads);
+        auto plan = planConvTranspose2d(shape, on.context, offered);
         CAPTURE(plan->implementation());
-        const Tensor in = test::toTensor(x, plan->inputLayout(), device),
-                     grad = test::toTensor(g, plan->outputLayout(), device),
-                     weight = test::toTensor(w, device);
-        Tensor out = test::nanTensor(shape.output(), plan->outputLayout(), device);
-        Tensor gradIn = test::nanTensor(shape.input(), plan->inputLayout(), device);
-        Tensor gradW = test::nanTensor(shape.weight(), device),
-               gradB = test::nanTensor({shape.outChannels}, device);
-        plan->forward(in, weight, test::toTensor(b, device), out);
+        const Tensor in = on(x, plan->inputLayout()), grad = on(g, plan->outputLayout()), weight = on(w);
+        Tensor out = on.nan(shape.output(), plan->outputLayout()),
+               gradIn = on.nan(shape.input(), plan->inputLayout());
+        Tensor gradW = on.nan(shape.weight()), gradB = on.nan({shape.outChannels}), none;
+        plan->forward(in, weight, on(b), out);
         plan->backwardData(grad, weight, gradIn);
         plan->backwardWeights(in, grad, gradW, gradB);
-        context.synchronize();
-        CHECK(test::maxDifference(out, y) < forwardTolerance);
-        CHECK(test::paddingIsZero(out));
+        CHECK(test::maxDifference(on.get(out), y) < forwardTolerance);
         CHECK(test::maxDifference(gradIn, gradients.x) < tolerance(shape.outChannels / shape.groups * taps));
-        CHECK(test::paddingIsZero(gradIn));
+        for (const Tensor& result : {out, gradIn}) CHECK(test::paddingIsZero(result));
         CHECK(test::maxDifference(gradW, gradients.weight) < tolerance(shape.batch * pixels));
         CHECK(test::maxDifference(gradB, gradients.bias) <
               test::sumError(g.shape.elements() / shape.outChannels, test::kUniform));
-
-        Tensor none;
         plan->forward(in, weight, none, out);
-        context.synchronize();
-        CHECK(test::maxDifference(out, reference::convTranspose2d(shape, x, w, Array({shape.outChannels}))) <
+        CHECK(test::maxDifference(on.get(out),
+                                  reference::convTranspose2d(shape, x, w, Array({shape.outChannels}))) <
               forwardTolerance);
         plan->backwardWeights(in, grad, gradW, none);
       }

@@ -1,45 +1,32 @@
 #include "muster/core/ops/count_non_finite.h"
 
-#include "muster/core/base/error.h"
-#include "tests/support/arrays.h"
-#include "tests/support/devices.h"
-#include "tests/support/standard.h"
-#include "tests/support/thrown.h"
+#include "tests/core/ops/test.h"
 
 using namespace muster;
 using namespace muster::test;
 
-namespace {
-
-/// Counts on the device; the count begins at 10.
-double counted(const Tensor& onCpu, Device device) {
-  Context context(device);
-  const Tensor x = copyTo(onCpu, device);
-  Tensor count = Tensor::zeros({1}, DType::Float64);
-  *count.data<double>() = 10;
-  count = copyTo(count, device);
-  countNonFinite(x, count, context);
-  context.synchronize();
-  return *copyTo(count, Device::cpu()).data<double>();
-}
-
-}  // namespace
-
-TEST_CASE_ON("countNonFinite counts NaN and infinities, but not the largest numbers", Where,
-             MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("countNonFinite counts NaN and infinities, but not the largest numbers") {
+  Place<Where> on;
+  const auto counted = [&](const Tensor& x) {  // the count begins at 10
+    Tensor count = Tensor::zeros({1}, DType::Float64);
+    *count.data<double>() = 10;
+    count = on(count);
+    countNonFinite(on(x), count, on.context);
+    return valueAt(on.get(count), 0);
+  };
   for (const DType type : {DType::Float32, DType::Float64})
     for (const std::int64_t n : {1, 3, 255, 257, 4099, 1'000'003}) {
       const Tensor x = Tensor::zeros({n}, type);
       const double largest = type == DType::Float32 ? static_cast<double>(std::numeric_limits<float>::max())
                                                     : std::numeric_limits<double>::max();
       setValue(x, n / 2, -largest);
-      CHECK(counted(x, Where::device()) == 10);
+      CHECK(counted(x) == 10);
       setValue(x, 0, std::nan(""));
-      CHECK(counted(x, Where::device()) == 11);
+      CHECK(counted(x) == 11);
       setValue(x, n - 1, -std::numeric_limits<double>::infinity());
-      CHECK(counted(x, Where::device()) == (n == 1 ? 11 : 12));
+      CHECK(counted(x) == (n == 1 ? 11 : 12));
     }
-  CHECK(counted(Tensor::zeros({0}), Where::device()) == 10);
+  CHECK(counted(Tensor::zeros({0})) == 10);
 }
 
 TEST_CASE("countNonFinite refuses other types, and counts of another shape") {

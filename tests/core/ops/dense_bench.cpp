@@ -3,6 +3,7 @@
 #include "muster/core/ops/dense.h"
 
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 
 #include <oneapi/dnnl/dnnl.h>
 
@@ -94,11 +95,10 @@ const bool kRegistered = [] {
     for (const auto& [passName, pass] : passes)
       for (const auto& [name, whose] :
            {std::pair("layer", Whose::Ours), std::pair("dnnl_sgemm alone", Whose::OneDnns)})
-        benchmark::RegisterBenchmark(
-            ("dense " + std::to_string(shape.batch) + "x" + std::to_string(shape.inFeatures) + " to " +
-             std::to_string(shape.outFeatures) + passName + name)
-                .c_str(),
-            dense, shape, pass, whose);
+        benchmark::RegisterBenchmark(fmt::format("dense {}x{} to {}{}{}", shape.batch, shape.inFeatures,
+                                                 shape.outFeatures, passName, name)
+                                         .c_str(),
+                                     dense, shape, pass, whose);
   return true;
 }();
 

@@ -6,24 +6,70 @@
 #include <stop_token>
 
 #include "muster/core/base/interrupt.h"
+#include "tests/core/ops/test.h"
 #include "tests/support/child_process.h"
 #include "tests/support/cpu_bfloat16.h"
-#include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
-#include "tests/support/rounding.h"
-#include "tests/support/test.h"
 
 namespace muster {
 namespace {
 
+using test::Array;
 namespace reference = test::reference;
 
-TEST_CASE_ON("dense layers agree with the reference over shapes and threads", Where, MUSTER_TEST_MATH_MODES,
-             test::OnCpuInBFloat16) {
-  const Device device = Where::device();
-  const auto tolerance = [](std::int64_t terms) {
-    return test::productSumError(terms, Where::kProductError);
-  };
+/// A dense layer's inputs; without a bias, it is 0.
+struct DenseInputs {
+  DenseInputs(const DenseShape& s, std::mt19937_64& random, bool withBias = true)
+      : x(test::randomArray({s.batch, s.inFeatures}, random)),
+        weight(test::randomArray({s.outFeatures, s.inFeatures}, random)),
+        bias(withBias ? test::randomArray({s.outFeatures}, random) : Array({s.outFeatures})),
+        gradY(test::randomArray({s.batch, s.outFeatures}, random)) {}
+  Array x, weight, bias, gradY;
+};
+
+/// A plan's results; the outputs were NaN before.
+struct DenseResults {
+  DenseResults(DensePlan& plan, const DenseInputs& in, Context& context, bool withBias = true) {
+    const auto there = [&](const Array& array) { return test::toTensor(array, context.device()); };
+    const auto nan = [&](const Array& array) { return test::nanTensor(array.shape, context.device()); };
+    const Tensor x = there(in.x), weight = there(in.weight), gradY = there(in.gradY);
+    y = nan(in.gradY);
+    gradX = nan(in.x);
+    gradWeight = nan(in.weight);
+    if (withBias) gradBias = nan(in.bias);
+    plan.forward(x, weight, withBias ? there(in.bias) : Tensor(), y);
+    plan.backwardData(gradY, weight, gradX);
+    plan.backwardWeights(x, gradY, gradWeight, gradBias);
+    context.synchronize();
+  }
+  Tensor y, gradX, gradWeight, gradBias;
+};
+
+/// All but the gradient of the bias, which has no products.
+void checkSameBits(const DenseResults& a, const DenseResults& b) {
+  CHECK(test::sameBits(a.y, b.y));
+  CHECK(test::sameBits(a.gradX, b.gradX));
+  CHECK(test::sameBits(a.gradWeight, b.gradWeight));
+}
+
+/// @param productError  relative rounding error of the products' factors.
+void checkNear(const DenseResults& got, const DenseInputs& in, double productError) {
+  const auto tolerance = [&](std::int64_t terms) { return test::productSumError(terms, productError); };
+  const std::int64_t batch = in.gradY.shape[0];
+  const auto [gradWeight, gradBias] = reference::denseBackwardWeights(in.x, in.gradY);
+  // The bias varies as much as three products.
+  CHECK(test::maxDifference(got.y, reference::dense(in.x, in.weight, in.bias)) <
+        tolerance(in.x.shape[1] + 3));
+  CHECK(test::maxDifference(got.gradX, reference::denseBackwardData(in.gradY, in.weight)) <
+        tolerance(in.gradY.shape[1]));
+  CHECK(test::maxDifference(got.gradWeight, gradWeight) < tolerance(batch));
+  if (got.gradBias.defined())
+    CHECK(test::maxDifference(got.gradBias, gradBias) < test::sumError(batch, test::kUniform));
+}
+
+TEST_CASE_ON(
+    "dense layers agree with the reference over shapes and threads, with the same bits at each run on a CPU",
+    Where, MUSTER_TEST_MATH_MODES, test::OnCpuInBFloat16) {
   std::mt19937_64 random(test::freshSeed());
   // The last four test the gradient of the bias on a GPU: sums in several parts with a shorter last one, a
   // partial strip of columns, one column, and more strips than a grid has blocks. The small ones test panels
@@ -31,71 +77,44 @@ TEST_CASE_ON("dense layers agree with the reference over shapes and threads", Wh
   // apart.
   const DenseShape shapes[] = {{260, 256, 256}, {1, 1, 1},    {7, 3, 5},     {8, 1, 8},     {32, 64, 64},
                                {43, 29, 77},    {11, 17, 48}, {128, 80, 50}, {33, 500, 10}, {2, 130, 257},
-                               {2077, 2, 37},   {9001, 1, 1}, {2, 1, 32790}};
+                               {2077, 2, 37},   {9001, 1, 1}, {2, 1, 32790}, {128, 300, 70}};
   for (const auto& s : shapes)
     for (const int threads : test::threadCounts<Where>({1, 2, 3}))
       for (bool withBias : {true, false}) {
-        CAPTURE(s.batch);
-        CAPTURE(s.inFeatures);
-        CAPTURE(s.outFeatures);
-        CAPTURE(threads);
-        CAPTURE(withBias);
-        ContextOptions options = Where::options();
-        options.threads = threads;
-        Context context(device, options);
+        INFO("batch ", s.batch, ", inFeatures ", s.inFeatures, ", outFeatures ", s.outFeatures, ", threads ",
+             threads, ", withBias ", withBias);
+        Context context(Where::device(), Where::options(threads));
         ContextScope scope(context);
-        const auto x = test::randomArray({s.batch, s.inFeatures}, random);
-        const auto weight = test::randomArray({s.outFeatures, s.inFeatures}, random);
-        const auto bias =
-            withBias ? test::randomArray({s.outFeatures}, random) : test::Array({s.outFeatures});
-        const auto gradY = test::randomArray({s.batch, s.outFeatures}, random);
-        auto plan = planDense(s, context);
-
-        const auto there = [&](const test::Array& array) { return test::toTensor(array, device); };
-        Tensor y = test::nanTensor({s.batch, s.outFeatures}, device);
-        plan->forward(there(x), there(weight), withBias ? there(bias) : Tensor(), y);
-        context.synchronize();
-        // The bias varies as much as three products.
-        CHECK(test::maxDifference(y, reference::dense(x, weight, bias)) < tolerance(s.inFeatures + 3));
-
-        Tensor gradX = test::nanTensor({s.batch, s.inFeatures}, device);
-        plan->backwardData(there(gradY), there(weight), gradX);
-        context.synchronize();
-        CHECK(test::maxDifference(gradX, reference::denseBackwardData(gradY, weight)) <
-              tolerance(s.outFeatures));
-
-        Tensor gradWeight = test::nanTensor({s.outFeatures, s.inFeatures}, device), gradBias;
-        if (withBias) gradBias = test::nanTensor({s.outFeatures}, device);
-        plan->backwardWeights(there(x), there(gradY), gradWeight, gradBias);
-        context.synchronize();
-        const auto [expectedWeight, expectedBias] = reference::denseBackwardWeights(x, gradY);
-        CHECK(test::maxDifference(gradWeight, expectedWeight) < tolerance(s.batch));
-        if (withBias)
-          CHECK(test::maxDifference(gradBias, expectedBias) < test::sumError(s.batch, test::kUniform));
+        const auto plan = planDense(s, context);
+        const DenseInputs in(s, random, withBias);
+        const DenseResults got(*plan, in, context, withBias);
+        checkNear(got, in, Where::kProductError);
+        if (!Where::device().isCpu()) continue;
+        const DenseResults again(*plan, in, context, withBias);
+        checkSameBits(got, again);
+        if (withBias) CHECK(test::sameBits(got.gradBias, again.gradBias));
       }
 }
 
-TEST_CASE("a dense plan gives the same bits at each run") {
+TEST_CASE_ON("a dense layer in bf16 rounds its factors to the nearest, and adds in float32", Where,
+             test::OnCpuInBFloat16) {
   std::mt19937_64 random(test::freshSeed());
-  for (int threads : {1, 2, 3}) {
-    Context context(Device::cpu(), {.threads = threads});
-    ContextScope scope(context);
-    auto plan = planDense({128, 300, 70}, context);
-    const Tensor x = test::toTensor(test::randomArray({128, 300}, random));
-    const Tensor weight = test::toTensor(test::randomArray({70, 300}, random));
-    const Tensor gradY = test::toTensor(test::randomArray({128, 70}, random));
-    Tensor y[2], gradX[2], gradWeight[2], gradBias[2];
-    for (int run = 0; run < 2; ++run) {
-      y[run] = test::nanTensor({128, 70});
-      gradX[run] = test::nanTensor({128, 300});
-      gradWeight[run] = test::nanTensor({70, 300});
-      gradBias[run] = test::nanTensor({70});
-      plan->forward(x, weight, {}, y[run]);
-      plan->backwardData(gradY, weight, gradX[run]);
-      plan->backwardWeights(x, gradY, gradWeight[run], gradBias[run]);
+  const DenseShape shapes[] = {{1, 1, 1},       {7, 3, 5},      {32, 64, 64},
+                               {128, 800, 500}, {128, 500, 10}, {1, 300, 10}};
+  for (const auto& s : shapes)
+    for (const int threads : {1, 2}) {
+      INFO("batch ", s.batch, ", inFeatures ", s.inFeatures, ", threads ", threads);
+      const DenseInputs fine(s, random);
+      DenseInputs coarse = fine;
+      for (Array* factor : {&coarse.x, &coarse.weight, &coarse.gradY}) *factor = test::toBFloat16(*factor);
+      Context context(Device::cpu(), {.threads = threads, .mathMode = MathMode::BFloat16});
+      ContextScope scope(context);
+      const auto plan = planDense(s, context), second = planDense(s, context);
+      const DenseResults got(*plan, coarse, context);
+      checkNear(got, coarse, 0);
+      checkSameBits(got, DenseResults(*plan, fine, context));
+      checkSameBits(got, DenseResults(*second, fine, context));
     }
-    for (const Tensor* both : {y, gradX, gradWeight, gradBias}) CHECK(test::sameBits(both[0], both[1]));
-  }
 }
 
 TEST_CASE("dense plans refuse sizes and tensors that do not fit by name") {

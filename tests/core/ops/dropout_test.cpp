@@ -1,9 +1,8 @@
 #include "muster/core/ops/dropout.h"
 
-#include "tests/support/devices.h"
+#include "tests/core/ops/test.h"
+#include "tests/support/batch_of.h"
 #include "tests/support/reference_ops.h"
-#include "tests/support/rounding.h"
-#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -16,42 +15,34 @@ bool keeps(const RandomStream& random, double rate, std::int64_t example, std::i
   return words[static_cast<std::size_t>(e % 4)] >= std::floor(rate * 4294967296.0);
 }
 
-TEST_CASE_ON("dropout follows its rule over shapes, rates and threads", Where, MUSTER_TEST_DEVICES) {
-  const Device device = Where::device();
+TEST_ON_DEVICES("dropout follows its rule over shapes, rates and threads") {
   const std::uint64_t seed = test::freshSeed();
   std::mt19937_64 engine(seed);
   for (const Shape& shape :
        {Shape{1, 1}, Shape{5, 7}, Shape{33, 2, 3, 3}, Shape{20, 16}, Shape{3, 150}, Shape{2, 259}})
     for (double rate : {0.0, 0.25, 0.5, 0.99})
       for (const int threads : test::threadCounts<Where>({1, 3})) {
-        CAPTURE(shape.toString());
-        CAPTURE(rate);
-        Context context(device, {.threads = threads});
+        INFO(shape.toString(), ", rate ", rate);
+        test::Place<Where> on(threads);
         const RandomStream random(seed, "dropout", 3);
         const std::int64_t first = 1000, features = shape.dropFirst().elements();
         const auto x = test::randomArray(shape, engine);
         const auto expected = test::reference::dropout(x, rate, [&](std::int64_t n, std::int64_t e) {
           return keeps(random, rate, first + n, features, e);
         });
-        Tensor y = test::nanTensor(shape, device), inPlace = test::toTensor(x, device);
-        dropout(test::toTensor(x, device), y, rate, random, first, context);
-        context.synchronize();
-        CHECK(test::maxError(y, expected) < test::roundings(2.01));  // of 1 / (1 - rate), and of the product
-        dropout(inPlace, inPlace, rate, random, first, context);
-        context.synchronize();
+        Tensor y = on.nan(shape), inPlace = on(x);
+        dropout(on(x), y, rate, random, first, on.context);
+        dropout(inPlace, inPlace, rate, random, first, on.context);
+        CHECK(test::maxError(on.get(y), expected) <
+              test::roundings(2.01));  // of 1 / (1 - rate), and of the product
         CHECK(test::sameBits(inPlace, y));
         // The same bits as on the CPU, also if epoch and position are read on the device.
         Context cpu;
-        Tensor onCpu = test::nanTensor(shape), read = test::nanTensor(shape, device);
+        Tensor onCpu = test::nanTensor(shape), read = on.nan(shape);
         dropout(test::toTensor(x), onCpu, rate, random, first, cpu);
         CHECK(test::sameBits(y, onCpu));
-        Tensor position = Tensor::empty({2}, DType::Int64);
-        position.data<std::int64_t>()[0] = 3;
-        position.data<std::int64_t>()[1] = first;
-        dropout(test::toTensor(x, device), read, rate, RandomStream(seed, "dropout"),
-                copyTo(position, device), context);
-        context.synchronize();
-        CHECK(test::sameBits(read, onCpu));
+        dropout(on(x), read, rate, RandomStream(seed, "dropout"), on(test::integers({3, first})), on.context);
+        CHECK(test::sameBits(on.get(read), onCpu));
       }
 }
 
@@ -90,8 +81,8 @@ TEST_CASE("dropout refuses invalid rates and tensors") {
   Tensor x = Tensor::zeros({2, 3}), y = Tensor::zeros({2, 4});
   CHECK_REFUSED(dropout(x, x, 1.0, random, 0, context),
                 "dropout: expected a rate from 0 to less than 1, got 1");
-  CHECK_THROWS_AS(dropout(x, x, -0.1, random, 0, context), InvalidArgument);
-  CHECK_THROWS_AS(dropout(x, x, test::kNan, random, 0, context), InvalidArgument);
+  for (const double rate : {-0.1, double{test::kNan}})
+    CHECK_THROWS_AS(dropout(x, x, rate, random, 0, context), InvalidArgument);
   CHECK_THROWS_AS(dropout(x, x, 0.5, random, -1, context), InvalidArgument);
   CHECK_THROWS_AS(dropout(x, y, 0.5, random, 0, context), InvalidArgument);
   Tensor blocks = Tensor::zeros({2, 3, 4, 4}, DType::Float32, Device::cpu(), Layout::SampleBlocks);

@@ -4,10 +4,7 @@
 #include "muster/core/ops/activation.h"
 #include "muster/core/ops/axpy.h"
 #include "muster/core/ops/dropout.h"
-#include "tests/support/arrays.h"
-#include "tests/support/devices.h"
-#include "tests/support/rounding.h"
-#include "tests/support/test.h"
+#include "tests/core/ops/test.h"
 
 namespace muster {
 namespace {
@@ -62,24 +59,15 @@ std::vector<double> elementOf(const std::vector<Array>& x, std::int64_t i) {
   return values;
 }
 
-std::vector<Tensor> toTensors(const std::vector<Array>& arrays, Layout layout, Device device) {
-  std::vector<Tensor> tensors;
-  for (const Array& array : arrays) tensors.push_back(test::toTensor(array, layout, device));
-  return tensors;
-}
-
-TEST_CASE_ON(
-    "combinations and their derivatives agree with the reference, for few inputs and many, in every layout",
-    Where, MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES(
+    "combinations and their derivatives agree with the reference, for few inputs and many, in every layout") {
   std::mt19937_64 random(test::freshSeed());
-  Context context(Where::device(), {.threads = 2});
-  const ContextScope scope(context);
+  test::Place<Where> on(2);
   const Shape shape{3, 5, 2, 7};
   for (const auto& [combination, name] : EnumNames<Combination>::kNames)
     for (const std::size_t count : {1, 2, 3, 128, 129, 300}) {
       if (combination == Combination::Subtract && count != 2) continue;
-      CAPTURE(name);
-      CAPTURE(count);
+      INFO(name, ", count ", count);
       const double far = combination == Combination::Product ? 1.02 : 2;  // products of many stay finite
       std::vector<Array> x;
       for (std::size_t i = 0; i < count; ++i) x.push_back(test::randomArray(shape, random, 0.98, far));
@@ -89,76 +77,40 @@ TEST_CASE_ON(
       for (std::int64_t i = 0; i < shape.elements(); ++i) y.at(i) = combined(combination, elementOf(x, i));
       for (const Layout layout : Where::layouts()) {
         CAPTURE(nameOf(layout));
-        const auto inputs = toTensors(x, layout, Where::device());
-        const Tensor grad = test::toTensor(gradY, layout, Where::device());
-        Tensor out = test::nanTensor(shape, layout, Where::device());
-        combine(combination, inputs, out, context);
-        context.synchronize();
+        std::vector<Tensor> inputs;
+        for (const Array& input : x) inputs.push_back(on(input, layout));
+        Tensor out = on.nan(shape, layout);
+        combine(combination, inputs, out, on.context);
         // Terms and factors are positive, so that the relative error is at most one rounding for each
         // operation.
         const double tolerance = test::roundings(static_cast<double>(count) + 1);
-        CHECK(test::maxError(out, y) < tolerance);
+        CHECK(test::maxError(on.get(out), y) < tolerance);
         for (const std::size_t input : {std::size_t{0}, count / 2, count - 1}) {
           CAPTURE(input);
           Array gradX(shape);
           for (std::int64_t i = 0; i < shape.elements(); ++i)
             gradX.at(i) = gradY.at(i) * derivative(combination, elementOf(x, i), input);
-          Tensor back = test::nanTensor(shape, layout, Where::device());
-          combineBackward(combination, inputs, input, grad, back, context);
-          context.synchronize();
-          CHECK(test::maxError(back, gradX) < tolerance);
+          Tensor back = on.nan(shape, layout);
+          combineBackward(combination, inputs, input, on(gradY, layout), back, on.context);
+          CHECK(test::maxError(on.get(back), gradX) < tolerance);
         }
       }
     }
 }
 
-TEST_CASE_ON("the output may be the first input's memory, and a maximum passes NaN on", Where,
-             MUSTER_TEST_DEVICES) {
-  const Device device = Where::device();
-  Context context(device);
-  const auto on = [&](std::initializer_list<float> values) {
-    return copyTo(Tensor::of(values, {3}), device);
-  };
-  Tensor x = on({1, 2, 3});
-  const Tensor inputs[] = {x, on({4, 5, 6}), on({7, 8, 9})};
-  combine(Combination::Add, inputs, x, context);
-  context.synchronize();
-  CHECK(test::maxError(x, Array({3}, {12, 15, 18})) == 0);
-  addTo(inputs[1], x, context);
-  scale(-0.5, x, x, context);
-  context.synchronize();
-  CHECK(test::maxError(x, Array({3}, {-8, -10, -12})) == 0);
-  const Tensor broken[] = {on({test::kNan, 1, 1}), on({1, test::kNan, 1}), on({1, 1, test::kNan})};
-  combine(Combination::Max, broken, x, context);
-  context.synchronize();
-  for (int i = 0; i < 3; ++i) CHECK(std::isnan(test::toArray(x).at(i)));
-}
-
-TEST_CASE_ON("ranges of a dimension are copied, and nothing else is written", Where, MUSTER_TEST_DEVICES) {
-  const Device device = Where::device();
-  std::mt19937_64 random(4);
-  Context context(device, {.threads = 2});
-  const Array x = test::randomArray({2, 5, 3}, random);
-  for (int axis = 0; axis < 3; ++axis) {
-    CAPTURE(axis);
-    std::vector<std::int64_t> sizes{2, 5, 3};
-    sizes[static_cast<std::size_t>(axis)] = 9;
-    const Shape shape(sizes);
-    const Array before = test::randomArray(shape, random);
-    Array expected = before;
-    constexpr std::int64_t kFrom = 1, kTo = 6, kCount = 1;
-    for (std::int64_t i = 0; i < x.shape.elements(); ++i) {
-      std::int64_t place[] = {i / 15, i / 3 % 5, i % 3};
-      if (place[axis] < kFrom || place[axis] >= kFrom + kCount) continue;
-      place[axis] += kTo - kFrom;
-      expected.at((place[0] * shape[1] + place[1]) * shape[2] + place[2]) = x.at(i);
-    }
-    Tensor y = test::toTensor(before, device);
-    copyRange(test::toTensor(x, device), kFrom, y, kTo, kCount, axis, context);
-    copyRange(test::toTensor(x, device), 0, y, 0, 0, axis, context);
-    context.synchronize();
-    CHECK(test::maxError(y, expected) == 0);
-  }
+TEST_ON_DEVICES("the output may be the first input's memory, and a maximum passes NaN on") {
+  test::Place<Where> on;
+  const auto of = [&](std::initializer_list<float> values) { return on(Tensor::of(values, {3})); };
+  Tensor x = of({1, 2, 3});
+  const Tensor inputs[] = {x, of({4, 5, 6}), of({7, 8, 9})};
+  combine(Combination::Add, inputs, x, on.context);
+  CHECK(test::floatsOf(on.get(x)) == std::vector{12.0f, 15.0f, 18.0f});
+  addTo(inputs[1], x, on.context);
+  scale(-0.5, x, x, on.context);
+  CHECK(test::floatsOf(on.get(x)) == std::vector{-8.0f, -10.0f, -12.0f});
+  const Tensor broken[] = {of({test::kNan, 1, 1}), of({1, test::kNan, 1}), of({1, 1, test::kNan})};
+  combine(Combination::Max, broken, x, on.context);
+  for (const float value : test::floatsOf(on.get(x))) CHECK(std::isnan(value));
 }
 
 /// Operations on two tensors, each giving a third of the same shape.
@@ -200,29 +152,21 @@ std::vector<Operation> operations() {
   return all;
 }
 
-TEST_CASE_ON("the alignment of tensors changes no bit, and only the result is written", Where,
-             MUSTER_TEST_DEVICES) {
-  const Device device = Where::device();
-  Context context(device);
+TEST_ON_DEVICES("the alignment of tensors changes no bit, and only the result is written") {
+  test::Place<Where> on;
   std::mt19937_64 random(11);
   for (const Shape& shape : {Shape{1, 1}, Shape{1, 6}, Shape{3, 8}, Shape{7, 149}}) {
-    const Tensor a = test::toTensor(test::randomArray(shape, random), device);
-    const Tensor b = test::toTensor(test::randomArray(shape, random), device);
+    const Tensor a = on(test::randomArray(shape, random)), b = on(test::randomArray(shape, random));
     for (const Operation& operation : operations()) {
-      Tensor expected = test::nanTensor(shape, device);
-      operation.run(a, b, expected, context);
-      context.synchronize();
+      Tensor expected = on.nan(shape);
+      operation.run(a, b, expected, on.context);
       const auto check = [&](std::int64_t ofA, std::int64_t ofB, std::int64_t ofY) {
-        CAPTURE(std::string(operation.name));
-        CAPTURE(shape.toString());
-        CAPTURE(ofA);
-        CAPTURE(ofB);
-        CAPTURE(ofY);
-        Tensor around = test::nanTensor({shape.elements() + ofY + 5}, device);
+        INFO(std::string(operation.name), ", ", shape.toString(), ", ofA ", ofA, ", ofB ", ofB, ", ofY ",
+             ofY);
+        Tensor around = on.nan({shape.elements() + ofY + 5});
         Tensor y = around.slice(ofY, shape);
-        operation.run(test::shifted(a, ofA), test::shifted(b, ofB), y, context);
-        context.synchronize();
-        CHECK(test::sameBits(y, expected));
+        operation.run(test::shifted(a, ofA), test::shifted(b, ofB), y, on.context);
+        CHECK(test::sameBits(on.get(y), expected));
         const Array got = test::toArray(around);
         for (std::int64_t i = 0; i < around.elements(); ++i)
           if (i < ofY || i >= ofY + shape.elements()) CHECK(std::isnan(got.at(i)));
@@ -235,32 +179,37 @@ TEST_CASE_ON("the alignment of tensors changes no bit, and only the result is wr
   }
 }
 
-TEST_CASE_ON("runs of any length are copied between rows of any length, at any offset", Where,
-             MUSTER_TEST_DEVICES) {
-  const Device device = Where::device();
-  Context context(device);
+TEST_ON_DEVICES("ranges of any length and dimension are copied, at any offset, and nothing else is written") {
+  test::Place<Where> on(2);
   std::mt19937_64 random(12);
-  struct Run {
-    std::int64_t widthX, from, widthY, to, count;
+  struct Range {
+    std::int64_t outer, inner;  // sizes before and after the dimension
+    int axis;
+    Shape x, y;
+    std::int64_t from, to, count;
   };
-  // First all sizes are multiples of four; then each start or length in turn is not.
-  for (const Run& run :
-       {Run{12, 4, 16, 8, 8}, Run{12, 4, 16, 8, 7}, Run{12, 3, 16, 8, 8}, Run{12, 4, 16, 7, 8},
-        Run{13, 4, 16, 8, 8}, Run{12, 4, 17, 8, 8}, Run{5, 0, 5, 0, 5}}) {
-    CAPTURE(run.widthX);
-    CAPTURE(run.from);
-    CAPTURE(run.widthY);
-    CAPTURE(run.to);
-    CAPTURE(run.count);
-    const Array x = test::randomArray({9, run.widthX}, random);
-    Array expected = test::randomArray({9, run.widthY}, random);
-    Tensor y = test::toTensor(expected, device);
-    for (std::int64_t row = 0; row < 9; ++row)
-      for (std::int64_t i = 0; i < run.count; ++i)
-        expected.at(row * run.widthY + run.to + i) = x.at(row * run.widthX + run.from + i);
-    copyRange(test::toTensor(x, device), run.from, y, run.to, run.count, 1, context);
-    context.synchronize();
-    CHECK(test::maxError(y, expected) == 0);
+  // In [9, n], first all sizes are multiples of four; then each start or length in turn is not.
+  for (const auto& [outer, inner, axis, shapeX, shapeY, from, to, count] :
+       std::initializer_list<Range>{{1, 15, 0, {2, 5, 3}, {9, 5, 3}, 1, 6, 1},
+                                    {2, 3, 1, {2, 5, 3}, {2, 9, 3}, 1, 6, 1},
+                                    {10, 1, 2, {2, 5, 3}, {2, 5, 9}, 1, 6, 1},
+                                    {10, 1, 2, {2, 5, 3}, {2, 5, 9}, 0, 0, 0},
+                                    {9, 1, 1, {9, 12}, {9, 16}, 4, 8, 8},
+                                    {9, 1, 1, {9, 12}, {9, 16}, 4, 8, 7},
+                                    {9, 1, 1, {9, 12}, {9, 16}, 3, 8, 8},
+                                    {9, 1, 1, {9, 12}, {9, 16}, 4, 7, 8},
+                                    {9, 1, 1, {9, 13}, {9, 16}, 4, 8, 8},
+                                    {9, 1, 1, {9, 12}, {9, 17}, 4, 8, 8},
+                                    {9, 1, 1, {9, 5}, {9, 5}, 0, 0, 5}}) {
+    INFO(shapeX.toString(), " to ", shapeY.toString(), ", from ", from, " to ", to, ", count ", count);
+    const Array x = test::randomArray(shapeX, random);
+    Array expected = test::randomArray(shapeY, random);
+    Tensor y = on(expected);
+    for (std::int64_t o = 0; o < outer; ++o)
+      for (std::int64_t i = 0; i < count * inner; ++i)
+        expected.at((o * shapeY[axis] + to) * inner + i) = x.at((o * shapeX[axis] + from) * inner + i);
+    copyRange(on(x), from, y, to, count, axis, on.context);
+    CHECK(test::maxError(on.get(y), expected) == 0);
   }
 }
 

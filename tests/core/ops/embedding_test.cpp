@@ -1,18 +1,14 @@
 #include "muster/core/ops/embedding.h"
 
-#include "tests/support/arrays.h"
+#include "tests/core/ops/test.h"
 #include "tests/support/batch_of.h"
-#include "tests/support/devices.h"
-#include "tests/support/rounding.h"
-#include "tests/support/test.h"
 
 namespace muster {
 namespace {
 
-TEST_CASE_ON(
-    "an embedding gathers rows, and adds up gradients in the order of the indices, on any number of threads",
-    Where, MUSTER_TEST_DEVICES) {
-  const Device device = Where::device();
+TEST_ON_DEVICES(
+    "an embedding gathers rows, and adds up gradients in the order of the indices, on any number of "
+    "threads") {
   std::mt19937_64 random(test::freshSeed());
   for (const std::int64_t features : {1, 7, 64, 5000})
     for (const Shape& shape : {Shape{1}, Shape{6}, Shape{5, 9}, Shape{20, 31}}) {
@@ -20,7 +16,7 @@ TEST_CASE_ON(
       CAPTURE(features);
       std::vector<std::int64_t> values(static_cast<std::size_t>(shape.elements()));
       for (auto& value : values) value = static_cast<std::int64_t>(random() % (kVocabulary - 1));
-      const Tensor indices = copyTo(test::integers(values, shape), device);
+      const Tensor indices = test::integers(values, shape);
       const auto table = test::randomArray({kVocabulary, features}, random);
       const Shape rows{shape.elements(), features};
       const auto gradY = test::randomArray(rows, random);
@@ -38,24 +34,21 @@ TEST_CASE_ON(
         mostPlaces = std::max<std::int64_t>(mostPlaces, std::ranges::count(values, v));
       Tensor first;
       for (const int threads : test::threadCounts<Where>({1, 2, 3})) {
-        Context context(device, {.threads = threads});
-        const ContextScope scope(context);
-        Tensor y = test::nanTensor(output, device), gradient = test::nanTensor(table.shape, device);
-        embeddingForward(indices, test::toTensor(table, device), {}, y, context);
-        context.synchronize();
-        CHECK(test::maxError(y.reshape(rows), expected) == 0);
-        embeddingBackward(indices, test::toTensor(gradY, device).reshape(output), {}, gradient, context);
-        context.synchronize();
-        CHECK(test::maxDifference(gradient, expectedGradient) < test::sumError(mostPlaces, test::kUniform));
+        test::Place<Where> on(threads);
+        Tensor y = on.nan(output), gradient = on.nan(table.shape);
+        embeddingForward(on(indices), on(table), {}, y, on.context);
+        CHECK(test::maxError(on.get(y).reshape(rows), expected) == 0);
+        embeddingBackward(on(indices), on(gradY).reshape(output), {}, gradient, on.context);
+        CHECK(test::maxDifference(on.get(gradient), expectedGradient) <
+              test::sumError(mostPlaces, test::kUniform));
         if (threads == 1) first = gradient;
         CHECK(test::sameBits(gradient, first));
       }
     }
 }
 
-TEST_CASE_ON("gradients of large vocabularies and many positions have the bits of sums in order", Where,
-             MUSTER_TEST_DEVICES) {
-  const Device device = Where::device();
+TEST_ON_DEVICES("gradients of large vocabularies and many positions have the bits of sums in order") {
+  test::Place<Where> on;
   std::mt19937_64 random(test::freshSeed());
   struct Sizes {
     std::int64_t vocabulary, count, features;
@@ -63,8 +56,7 @@ TEST_CASE_ON("gradients of large vocabularies and many positions have the bits o
   // A GPU sorts positions by one byte of their rows at a time, 2048 a block, 2^18 at a time.
   for (const auto& [vocabulary, count, features] :
        {Sizes{255, 2048, 3}, Sizes{256, 5003, 2}, Sizes{70000, 3001, 5}, Sizes{40, 262144 + 777, 1}}) {
-    CAPTURE(vocabulary);
-    CAPTURE(count);
+    INFO("vocabulary ", vocabulary, ", count ", count);
     std::vector<std::int64_t> values(static_cast<std::size_t>(count));
     Tensor mask = Tensor::empty({count});
     const auto gradY = test::randomArray({count, features}, random);
@@ -80,47 +72,36 @@ TEST_CASE_ON("gradients of large vocabularies and many positions have the bits o
       for (std::int64_t f = 0; f < features; ++f)
         expected.data<float>()[index * features + f] += static_cast<float>(gradY.at(i * features + f));
     }
-    Context context(device);
-    Tensor gradient = test::nanTensor({vocabulary, features}, device);
-    embeddingBackward(copyTo(test::integers(values, {count}), device), test::toTensor(gradY, device),
-                      copyTo(mask, device), gradient, context);
-    context.synchronize();
-    CHECK(test::sameBits(copyTo(gradient, Device::cpu()), expected));
+    Tensor gradient = on.nan({vocabulary, features});
+    embeddingBackward(on(test::integers(values)), on(gradY), on(mask), gradient, on.context);
+    CHECK(test::sameBits(on.get(gradient), expected));
   }
 }
 
-TEST_CASE_ON("masked positions give zeros for any index, and no gradient", Where, MUSTER_TEST_DEVICES) {
-  const Device device = Where::device();
-  Context context(device);
-  const Tensor indices = copyTo(test::integers({0, 1, 2, -7, 99, 1}, {2, 3}), device),
-               table = copyTo(Tensor::of({1, 2, 3, 4, 5, 6}, {3, 2}), device),
-               mask = copyTo(Tensor::of({1, 1, 0, 0, 0, 1}, {2, 3}), device);
-  Tensor y = test::nanTensor({2, 3, 2}, device), gradient = test::nanTensor({3, 2}, device);
-  embeddingForward(indices, table, mask, y, context);
-  context.synchronize();
-  CHECK(test::maxError(y, test::Array({2, 3, 2}, {1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 3, 4})) == 0);
-  Tensor gradY = Tensor::zeros({2, 3, 2});
-  std::ranges::fill(gradY.span<float>(), 1.0f);
+TEST_ON_DEVICES("masked positions give zeros for any index, and no gradient") {
+  test::Place<Where> on;
+  const Tensor indices = on(test::integers({0, 1, 2, -7, 99, 1}, {2, 3})),
+               table = on(Tensor::of({1, 2, 3, 4, 5, 6}, {3, 2})),
+               mask = on(Tensor::of({1, 1, 0, 0, 0, 1}, {2, 3}));
+  Tensor y = on.nan({2, 3, 2}), gradient = on.nan({3, 2}), gradY = test::filled({2, 3, 2}, 1);
+  embeddingForward(indices, table, mask, y, on.context);
+  CHECK(test::maxError(on.get(y), test::Array({2, 3, 2}, {1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 3, 4})) == 0);
   gradY.data<float>()[4] = test::kNan;
-  embeddingBackward(indices, copyTo(gradY, device), mask, gradient, context);
-  context.synchronize();
-  CHECK(test::maxError(gradient, test::Array({3, 2}, {1, 1, 2, 2, 0, 0})) == 0);
+  embeddingBackward(indices, on(gradY), mask, gradient, on.context);
+  CHECK(test::maxError(on.get(gradient), test::Array({3, 2}, {1, 1, 2, 2, 0, 0})) == 0);
 }
 
 TEST_CASE_ON("on a GPU an index out of range gives a row of NaN, and no gradient", Where, test::OnGpu) {
-  const Device device = test::OnGpu::device();
-  Context context(device);
-  const Tensor indices = copyTo(test::integers({1, 3, -1}, {3}), device),
-               table = copyTo(Tensor::of({1, 2, 3}, {3, 1}), device);
-  Tensor y = Tensor::zeros({3, 1}, DType::Float32, device), gradient = test::nanTensor({3, 1}, device);
-  embeddingForward(indices, table, {}, y, context);
-  embeddingBackward(indices, table, {}, gradient, context);
-  context.synchronize();
-  const test::Array got = test::toArray(y);
-  CHECK(got.at(0) == 2);
-  CHECK(std::isnan(got.at(1)));
-  CHECK(std::isnan(got.at(2)));
-  CHECK(test::maxError(gradient, test::Array({3, 1}, {0, 1, 0})) == 0);
+  test::Place<Where> on;
+  const Tensor indices = on(test::integers({1, 3, -1})), table = on(Tensor::of({1, 2, 3}, {3, 1}));
+  Tensor y = on(Tensor::zeros({3, 1})), gradient = on.nan({3, 1});
+  embeddingForward(indices, table, {}, y, on.context);
+  embeddingBackward(indices, table, {}, gradient, on.context);
+  const auto got = test::floatsOf(on.get(y));
+  CHECK(got[0] == 2);
+  CHECK(std::isnan(got[1]));
+  CHECK(std::isnan(got[2]));
+  CHECK(test::maxError(on.get(gradient), test::Array({3, 1}, {0, 1, 0})) == 0);
 }
 
 TEST_CASE("an index out of range is reported by example and position") {

@@ -1,9 +1,8 @@
 #include "muster/core/ops/gather.h"
 
 #include "muster/core/base/random.h"
+#include "tests/core/ops/test.h"
 #include "tests/support/batch_of.h"
-#include "tests/support/devices.h"
-#include "tests/support/test.h"
 
 using namespace muster;
 
@@ -20,22 +19,19 @@ Tensor numbered(const Shape& shape, DType dtype) {
 
 }  // namespace
 
-TEST_CASE_ON("rows are gathered in any order, also twice, of every element type and size", Where,
-             MUSTER_TEST_DEVICES) {
-  Context context(Where::device());
+TEST_ON_DEVICES("rows are gathered in any order, also twice, of every element type and size") {
+  test::Place<Where> on;
   const Tensor rows = test::integers({4, 0, 4, 8, 3});
   for (const DType dtype : {DType::Float32, DType::UInt8, DType::Int64})
     for (const Shape& row : {Shape{}, Shape{1}, Shape{3}, Shape{16}, Shape{1, 28, 28}}) {
-      CAPTURE(toString(dtype));
-      CAPTURE(row.toString());
+      INFO(toString(dtype), ", ", row.toString());
       const Tensor source = numbered(row.prepend(9), dtype);
       Tensor target = Tensor::empty(row.prepend(5), dtype, Where::device());
-      gatherRows(copyTo(source, Where::device()), copyTo(rows, Where::device()), target, context);
-      context.synchronize();
-      const Tensor result = copyTo(target, Device::cpu());
+      gatherRows(on(source), on(rows), target, on.context);
+      const Tensor result = on.get(target);
       for (std::int64_t i = 0; i < 5; ++i) {
-        const Tensor expected = source.rows(rows.data<std::int64_t>()[i], rows.data<std::int64_t>()[i] + 1);
-        CHECK(std::memcmp(result.rows(i, i + 1).raw(), expected.raw(), expected.bytes()) == 0);
+        const std::int64_t from = rows.data<std::int64_t>()[i];
+        CHECK(test::sameBits(result.rows(i, i + 1), source.rows(from, from + 1)));
       }
     }
 }

@@ -1,5 +1,3 @@
-#include <random>
-
 #include "muster/core/ops/attention.h"
 #include "muster/core/ops/batch_norm.h"
 #include "muster/core/ops/conv_transpose2d.h"
@@ -11,10 +9,8 @@
 #include "muster/core/ops/reorder.h"
 #include "muster/core/ops/sequence.h"
 #include "muster/core/ops/upsample2d.h"
-#include "tests/support/arrays.h"
-#include "tests/support/devices.h"
+#include "tests/core/ops/test.h"
 #include "tests/support/shapes2d.h"
-#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -82,9 +78,8 @@ void checkGraph(std::string_view name, Context& context, Tensors& tensors,
   }
 }
 
-TEST_CASE_ON(
-    "operations on images can be captured in a graph: padding, up-sampling, convolutions, normalisation",
-    Where, MUSTER_TEST_MATH_MODES) {
+TEST_IN_MATH_MODES(
+    "operations on images can be captured in a graph: padding, up-sampling, convolutions, normalisation") {
   Context context(Where::device(), Where::options());
   const ContextScope scope(context);
   const Shape small{2, 8, 4, 4}, large{2, 8, 8, 8};
@@ -130,8 +125,8 @@ TEST_CASE_ON(
   }
 }
 
-TEST_CASE_ON("operations on sequences can be captured in a graph: recurrent layers, attention and others",
-             Where, MUSTER_TEST_MATH_MODES) {
+TEST_IN_MATH_MODES(
+    "operations on sequences can be captured in a graph: recurrent layers, attention and others") {
   Context context(Where::device(), Where::options());
   const ContextScope scope(context);
   for (const auto cell : {RecurrentCell::LSTM, RecurrentCell::GRU})
@@ -175,8 +170,7 @@ TEST_CASE_ON("operations on sequences can be captured in a graph: recurrent laye
   }
 }
 
-TEST_CASE_ON("embeddings, operations over time and combinations can be captured in a graph", Where,
-             MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("embeddings, operations over time and combinations can be captured in a graph") {
   Context context(Where::device());
   const ContextScope scope(context);
   // The CPU reads the indices when `work` is called, so they are written before.

@@ -1,7 +1,6 @@
 #include "muster/core/ops/largest_magnitude.h"
 
-#include "tests/support/arrays.h"
-#include "tests/support/test.h"
+#include "tests/core/ops/test.h"
 
 using namespace muster;
 using muster::test::setValue;

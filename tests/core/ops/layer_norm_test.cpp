@@ -1,9 +1,7 @@
 #include "muster/core/ops/layer_norm.h"
 
-#include "tests/support/devices.h"
+#include "tests/core/ops/test.h"
 #include "tests/support/reference_ops.h"
-#include "tests/support/rounding.h"
-#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -37,8 +35,7 @@ Results run(const LayerNormShape& shape, Context& context, const Array& x, const
 
 }  // namespace
 
-TEST_CASE_ON("layer normalisation agrees with the reference over shapes and threads", Where,
-             MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("layer normalisation agrees with the reference over shapes and threads") {
   std::mt19937_64 random(test::freshSeed());
   for (const Shape& input :
        {Shape{1, 1}, Shape{3, 5}, Shape{40, 16}, Shape{17, 33}, Shape{700, 300}, Shape{2100, 5}}) {
@@ -70,34 +67,28 @@ TEST_CASE_ON("layer normalisation agrees with the reference over shapes and thre
   }
 }
 
-TEST_CASE_ON(
+TEST_ON_DEVICES(
     "layer normalisation without gamma and beta uses one and zero, and skips gradients that are not "
-    "requested",
-    Where, MUSTER_TEST_DEVICES) {
-  const Device device = Where::device();
+    "requested") {
+  test::Place<Where> on;
   std::mt19937_64 random(3);
-  Context context(device);
   const LayerNormShape shape{.rows = 4, .features = 21};
   const auto x = test::randomArray(shape.input(), random), gradY = test::randomArray(shape.input(), random);
   Array ones({21}), zeros({21});
   std::ranges::fill(ones.values, 1.0);
-  const auto whole = run(shape, context, x, ones, zeros, gradY);
-  auto plan = planLayerNorm(shape, context);
-  const Tensor input = test::toTensor(x, device), grad = test::toTensor(gradY, device);
-  Tensor y = test::nanTensor(shape.input(), device), gradX = test::nanTensor(shape.input(), device), none;
-  plan->forward(input, none, none, y);
-  plan->backward(input, none, grad, gradX, none, none);
-  context.synchronize();
-  CHECK(test::sameBits(y, whole.y));
+  const auto whole = run(shape, on.context, x, ones, zeros, gradY);
+  auto plan = planLayerNorm(shape, on.context);
+  Tensor y = on.nan(shape.input()), gradX = on.nan(shape.input()), none;
+  Tensor gradGamma = on.nan({21}), gradBeta = on.nan({21});
+  plan->forward(on(x), none, none, y);
+  plan->backward(on(x), none, on(gradY), gradX, none, none);
+  plan->backward(on(x), none, on(gradY), none, gradGamma, gradBeta);
+  CHECK(test::sameBits(on.get(y), whole.y));
   CHECK(test::sameBits(gradX, whole.gradX));
-  Tensor gradGamma = test::nanTensor({21}, device), gradBeta = test::nanTensor({21}, device);
-  plan->backward(input, none, grad, none, gradGamma, gradBeta);
-  context.synchronize();
   CHECK(test::sameBits(gradGamma, whole.gradGamma));
 }
 
-TEST_CASE_ON("layer normalisation loses no accuracy at a mean of 10,000 with a variance of 1", Where,
-             MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("layer normalisation loses no accuracy at a mean of 10,000 with a variance of 1") {
   std::mt19937_64 random(5);
   Context context(Where::device());
   const LayerNormShape shape{.rows = 20, .features = 300};

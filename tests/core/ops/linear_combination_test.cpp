@@ -1,9 +1,7 @@
 #include "muster/core/ops/linear_combination.h"
 
 #include "muster/core/ops/non_finite.h"
-#include "tests/support/arrays.h"
-#include "tests/support/devices.h"
-#include "tests/support/test.h"
+#include "tests/core/ops/test.h"
 
 using namespace muster;
 using muster::test::sameBits;
@@ -21,42 +19,31 @@ Tensor ramp(std::int64_t elements, double scale, DType type) {
 
 }  // namespace
 
-TEST_CASE_ON("linear combinations equal exactly known sums, over element types, sizes and ranges", Where,
-             MUSTER_TEST_DEVICES) {
-  Context context(Where::device());
+TEST_ON_DEVICES("linear combinations equal exactly known sums, over element types, sizes and ranges") {
+  test::Place<Where> on;
   for (const DType out : {DType::Float32, DType::Float64})
     for (const DType type : {DType::Float32, DType::Float64})
       for (const std::int64_t n : {1, 7, 255, 256, 257, 40000}) {
         CAPTURE(n);
         const std::int64_t begin = n / 7, end = n - n / 5;
-        const Tensor target = copyTo(ramp(n, 1, out), Where::device());
-        const std::array terms{Term{2, copyTo(ramp(n, 0.5, type), Where::device())},
-                               Term{0, copyTo(ramp(n, test::kNan, type), Where::device())},
-                               Term{-0.25, copyTo(ramp(n, 8, DType::Float32), Where::device())},
-                               Term{3, target}};
-        linearCombination(terms, target, begin, end, context);
-        context.synchronize();
-        const Tensor got = copyTo(target, Device::cpu());
-        bool good = true;
-        for (std::int64_t i = 0; i < n; ++i) {
-          const double x = static_cast<double>(i % 101 - 50);
-          good = good && valueAt(got, i) == (i >= begin && i < end ? x - 2 * x + 3 * x : x);
-        }
-        CHECK(good);
+        const Tensor target = on(ramp(n, 1, out));
+        const std::array terms{Term{2, on(ramp(n, 0.5, type))}, Term{0, on(ramp(n, test::kNan, type))},
+                               Term{-0.25, on(ramp(n, 8, DType::Float32))}, Term{3, target}};
+        linearCombination(terms, target, begin, end, on.context);
+        test::Array expected = test::toArray(ramp(n, 1, out));
+        for (std::int64_t i = begin; i < end; ++i) expected.at(i) *= 1 - 2 + 3;
+        CHECK(test::maxError(on.get(target), expected) == 0);
       }
 }
 
-TEST_CASE_ON("one term of factor 1 is a copy, bit for bit, and no terms give zeros", Where,
-             MUSTER_TEST_DEVICES) {
-  Context context(Where::device());
+TEST_ON_DEVICES("one term of factor 1 is a copy, bit for bit, and no terms give zeros") {
+  test::Place<Where> on;
   const Tensor source = Tensor::of({-0.0f, 1e-45f, 3e38f, test::kInfinity, 0.1f, test::kNan}, {6});
-  const Tensor target = copyTo(Tensor::of({1, 2, 3, 4, 5, 6}, {6}), Where::device());
-  linearCombination(std::array{Term{1, copyTo(source, Where::device())}}, target, 0, 6, context);
-  context.synchronize();
-  CHECK(sameBits(copyTo(target, Device::cpu()), source));
-  linearCombination({}, target, 0, 6, context);
-  context.synchronize();
-  CHECK(sameBits(copyTo(target, Device::cpu()), Tensor::zeros({6})));
+  const Tensor target = on(Tensor::of({1, 2, 3, 4, 5, 6}, {6}));
+  linearCombination(std::array{Term{1, on(source)}}, target, 0, 6, on.context);
+  CHECK(sameBits(on.get(target), source));
+  linearCombination({}, target, 0, 6, on.context);
+  CHECK(sameBits(on.get(target), Tensor::zeros({6})));
 }
 
 TEST_CASE("a result that is not finite is not written, and is named") {
@@ -96,26 +83,19 @@ TEST_CASE("a linear combination is rounded once") {
   CHECK(out.data<float>()[0] == 16777218);
 }
 
-TEST_CASE_ON("squared distances equal exactly known values", Where, MUSTER_TEST_DEVICES) {
-  Context context(Where::device());
+TEST_ON_DEVICES("squared distances and inner products equal exactly known values") {
+  test::Place<Where> on;
+  Context& context = on.context;
   const std::int64_t n = 10100;  // a hundred ramps
-  const Tensor a = copyTo(ramp(n, 1, DType::Float32), Where::device());
-  const Tensor b = copyTo(ramp(n, 0.5, DType::Float64), Where::device());
+  const auto there = [&](double scale, DType type) { return on(ramp(n, scale, type)); };
+  const Tensor a = there(1, DType::Float32), half = there(0.5, DType::Float64),
+               b = there(-0.5, DType::Float64), c = there(0.25, DType::Float32), none;
   const double squares = 2 * 42925;  // of 1 to 50, on both sides of 0
-  CHECK(squaredDistance(a, Tensor(), 0, n, context) == 100 * squares);
-  CHECK(squaredDistance(a, b, 0, n, context) == 100 * squares / 4);
-  CHECK(squaredDistance(a, Tensor(), 50, 52, context) == 1);
-  CHECK(squaredDistance(a, Tensor(), 50, 50, context) == 0);
-}
-
-TEST_CASE_ON("inner products equal exactly known values", Where, MUSTER_TEST_DEVICES) {
-  Context context(Where::device());
-  const std::int64_t n = 10100;  // a hundred ramps
-  const Tensor a = copyTo(ramp(n, 1, DType::Float32), Where::device());
-  const Tensor b = copyTo(ramp(n, -0.5, DType::Float64), Where::device());
-  const Tensor c = copyTo(ramp(n, 0.25, DType::Float32), Where::device());
-  const double squares = 2 * 42925;  // of 1 to 50, on both sides of 0
-  CHECK(innerProduct(a, b, Tensor(), 0, n, context) == 100 * squares * -0.5);
+  CHECK(squaredDistance(a, none, 0, n, context) == 100 * squares);
+  CHECK(squaredDistance(a, half, 0, n, context) == 100 * squares / 4);
+  CHECK(squaredDistance(a, none, 50, 52, context) == 1);
+  CHECK(squaredDistance(a, none, 50, 50, context) == 0);
+  CHECK(innerProduct(a, b, none, 0, n, context) == 100 * squares * -0.5);
   CHECK(innerProduct(a, b, c, 0, n, context) == 100 * squares * 0.75 * -0.75);
   CHECK(innerProduct(a, b, c, 49, 50, context) == 0.75 * -0.75);
   CHECK(thrown<InvalidArgument>([&] {
@@ -129,12 +109,10 @@ TEST_CASE("linear combinations refuse tensors that do not fit") {
   const auto refusal = [&](const Term& term, std::int64_t end = 4) {
     return thrown<InvalidArgument>([&] { linearCombination(std::array{term}, out, 0, end, context); });
   };
-  CHECK(refusal({1, Tensor::zeros({3})}) ==
-        "linearCombination: expected float32 or float64, row-major, with 4 elements on cpu, got float32 [3] "
-        "on cpu");
-  CHECK(refusal({1, Tensor::zeros({4}, DType::Int64)}) ==
-        "linearCombination: expected float32 or float64, row-major, with 4 elements on cpu, got int64 [4] on "
-        "cpu");
+  for (const Tensor& bad : {Tensor::zeros({3}), Tensor::zeros({4}, DType::Int64)})
+    CHECK(refusal({1, bad}) ==
+          "linearCombination: expected float32 or float64, row-major, with 4 elements on cpu, got " +
+              bad.toString());
   CHECK(refusal({test::kNan, out}) == "linearCombination: a factor is nan");
   CHECK(refusal({1, out}, 5) == "linearCombination: [0, 5) is not within 4 elements");
 }

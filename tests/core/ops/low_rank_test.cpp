@@ -1,11 +1,6 @@
 #include "muster/core/ops/low_rank.h"
 
-#include <random>
-
-#include "tests/support/arrays.h"
-#include "tests/support/devices.h"
-#include "tests/support/rounding.h"
-#include "tests/support/test.h"
+#include "tests/core/ops/test.h"
 
 using namespace muster;
 using muster::test::kRounding;
@@ -90,13 +85,11 @@ double send(const LowRankMatrix& m, State& s, Device device) {
 
 }  // namespace
 
-TEST_CASE_ON("a move of the codec's rank is sent to rounding, and a move of higher rank in part", Where,
-             MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("a move of the codec's rank is sent to rounding, and a move of higher rank in part") {
   for (const DType type : {DType::Float32, DType::Float64})
     for (const auto& [rows, columns] : {std::pair<std::int64_t, std::int64_t>{12, 40}, {300, 30}, {25, 700}})
       for (const std::int64_t rank : {1, 3}) {
-        CAPTURE(rows);
-        CAPTURE(rank);
+        INFO("rows ", rows, ", rank ", rank);
         const LowRankMatrix m{.offset = kBefore, .rows = rows, .columns = columns, .rank = rank};
         auto low = stateOf(m, rank, type, Where::device(), 3);
         // Elements up to 3 + 1 + 1; nearly parallel columns of P lose up to three digits.

@@ -1,37 +1,28 @@
 #include "muster/core/ops/pad2d.h"
 
-#include "tests/support/devices.h"
+#include "tests/core/ops/test.h"
 #include "tests/support/reference_ops.h"
-#include "tests/support/test.h"
 
 namespace muster {
 namespace {
 
 using test::Array;
 
-TEST_CASE_ON("images are padded with zeros in every layout", Where, MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("images are padded with zeros in every layout") {
   std::mt19937_64 random(test::freshSeed());
   for (const std::int64_t channels : {18, 20}) {  // in fours, on a GPU, or not
     const Shape shape{3, channels, 4, 5};
     const Array x = test::randomArray(shape, random);
     for (const Padding2d& padding : {Padding2d{1, 2, 3, 0}, Padding2d{0, 0, 0, 1}, Padding2d{0}})
       for (const Layout layout : Where::layouts()) {
-        CAPTURE(channels);
-        CAPTURE(nameOf(layout));
-        const Device device = Where::device();
-        Context context(device, {.threads = 2});
-        const ContextScope scope(context);
-        const Array expected = test::reference::pad2d(x, padding);
-        const Tensor in = test::toTensor(x, layout, device);
-        Tensor y = test::nanTensor(padded2d(shape, padding), layout, device),
-               back = test::nanTensor(shape, layout, device);
-        pad2d(in, padding, y, context);
-        context.synchronize();
-        CHECK(test::maxError(y, expected) == 0);
+        INFO("channels ", channels, ", ", nameOf(layout));
+        test::Place<Where> on(2);
+        Tensor y = on.nan(padded2d(shape, padding), layout), back = on.nan(shape, layout);
+        pad2d(on(x, layout), padding, y, on.context);
+        pad2dBackward(y, padding, back, on.context);
+        CHECK(test::maxError(on.get(y), test::reference::pad2d(x, padding)) == 0);
         CHECK(test::paddingIsZero(y));
-        pad2dBackward(y, padding, back, context);
-        context.synchronize();
-        CHECK(test::sameBits(back, in));
+        CHECK(test::sameBits(back, on(x, layout)));
       }
   }
 }

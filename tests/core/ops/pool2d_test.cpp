@@ -1,11 +1,8 @@
 #include "muster/core/ops/pool2d.h"
 
-#include "muster/core/ops/conv_transpose2d.h"
-#include "tests/support/devices.h"
+#include "tests/core/ops/test.h"
 #include "tests/support/reference_ops.h"
-#include "tests/support/rounding.h"
 #include "tests/support/shapes2d.h"
-#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -46,19 +43,7 @@ void checkAgainstReference(const Pool2dShape& shape, const Array& x, const Array
   CHECK(test::paddingIsZero(gradX));
 }
 
-TEST_CASE("one number is both sizes of a window in an operation, as in a layer") {
-  const Pool2dShape pool{.height = 6, .width = 9, .kernel = 3, .stride = 3, .padding = 1};
-  CHECK(pool.output() == Shape{1, 1, 2, 3});  // (6 + 2 - 3) / 3 + 1, (9 + 2 - 3) / 3 + 1
-  const Conv2dShape convolution{
-      .height = 6, .width = 9, .kernel = 3, .stride = 2, .padding = 1, .dilation = 2};
-  CHECK(convolution.output() == Shape{1, 1, 2, 4});  // (6 + 2 - 5) / 2 + 1, (9 + 2 - 5) / 2 + 1
-  const ConvTranspose2dShape back{
-      .height = 2, .width = 4, .kernel = 3, .stride = 2, .padding = 1, .outputPadding = 1, .dilation = 2};
-  CHECK(back.output() == Shape{1, 1, 6, 10});  // (2 - 1) 2 - 2 + 4 + 1 + 1, (4 - 1) 2 - 2 + 4 + 1 + 1
-}
-
-TEST_CASE_ON("pooling agrees with the reference over shapes, layouts and threads", Where,
-             MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("pooling agrees with the reference over shapes, layouts and threads") {
   std::mt19937_64 random(test::freshSeed());
   const Pool2dShape shapes[] = {
       pool({17, 20, 8, 6}),
@@ -86,18 +71,15 @@ TEST_CASE_ON("pooling agrees with the reference over shapes, layouts and threads
       const auto gradY = test::randomArray(shape.output(), random);
       for (Layout layout : Where::layouts())
         for (const int threads : test::threadCounts<Where>({1, 3})) {
-          CAPTURE(shape.input().toString());
-          CAPTURE(shape.output().toString());
-          CAPTURE(static_cast<int>(kind));
-          CAPTURE(nameOf(layout));
+          INFO(shape.input().toString(), ", ", shape.output().toString(), ", kind ", static_cast<int>(kind),
+               ", ", nameOf(layout));
           Context context(Where::device(), {.threads = threads});
           checkAgainstReference(shape, x, gradY, layout, context);
         }
     }
 }
 
-TEST_CASE_ON("among equal values the first in row-major order gets the gradient", Where,
-             MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("among equal values the first in row-major order gets the gradient") {
   Context context(Where::device());
   for (Layout layout : Where::layouts()) {
     CAPTURE(nameOf(layout));
@@ -114,27 +96,23 @@ TEST_CASE_ON("among equal values the first in row-major order gets the gradient"
   }
 }
 
-TEST_CASE_ON("padding is never the maximum, while minus infinity can be, and NaN always is", Where,
-             MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("padding is never the maximum, while minus infinity can be, and NaN always is") {
   Context context(Where::device());
   for (Layout layout : Where::layouts()) {
     CAPTURE(nameOf(layout));
     const auto shape = pool({1, 1, 1, 4}, {.stride = 1, .padding = 1});
     // Windows of one row: {-3}, {-3, -inf}, {-inf, -inf}, {-inf, NaN}, {NaN}
     const Array x(shape.input(), {-3, -test::kInfinity, -test::kInfinity, test::kNan});
-    const Array got = test::toArray(run(shape, x, Array(shape.output()), layout, context).first);
-    for (std::int64_t row = 0; row < 2; ++row) {
-      CHECK(got.at(row * 5 + 0) == -3);
-      CHECK(got.at(row * 5 + 1) == -3);
-      CHECK(got.at(row * 5 + 2) == -test::kInfinity);
-      CHECK(std::isnan(got.at(row * 5 + 3)));
-      CHECK(std::isnan(got.at(row * 5 + 4)));
+    const auto got = test::toArray(run(shape, x, Array(shape.output()), layout, context).first).values;
+    const std::vector<double> expected{-3, -3, -test::kInfinity};
+    for (const auto row : {std::span(got).first(5), std::span(got).last(5)}) {
+      CHECK(std::ranges::equal(row.first(3), expected));
+      CHECK((std::isnan(row[3]) && std::isnan(row[4])));
     }
   }
 }
 
-TEST_CASE_ON("in a 2x2 window the first NaN is the maximum, else the first of the largest", Where,
-             MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("in a 2x2 window the first NaN is the maximum, else the first of the largest") {
   Context context(Where::device());
   const double values[] = {-test::kInfinity, -1, 0, 2, test::kInfinity, test::kNan};
   // A square for each way to fill it, four to a row.
@@ -159,17 +137,14 @@ TEST_CASE_ON("in a 2x2 window the first NaN is the maximum, else the first of th
     CAPTURE(nameOf(layout));
     const auto [y, gradX] = run(shape, x, gradY, layout, context);
     const Array got = test::toArray(y);
-    std::int64_t wrong = 0;
-    for (std::int64_t square = 0; square < kSquares; ++square) {
-      const double value = got.at(square), right = largest[static_cast<std::size_t>(square)];
-      wrong += std::isnan(right) ? !std::isnan(value) : value != right;
-    }
-    CHECK(wrong == 0);
+    CHECK(std::ranges::equal(got.values, largest, [](double value, double right) {
+      return value == right || (std::isnan(value) && std::isnan(right));
+    }));
     CHECK(test::maxError(gradX, expected) == 0);
   }
 }
 
-TEST_CASE_ON("pooling has the same bits for any alignment of the tensors", Where, MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("pooling has the same bits for any alignment of the tensors") {
   Context context(Where::device());
   std::mt19937_64 random(3);
   for (const PoolKind kind : {PoolKind::Max, PoolKind::Average}) {
@@ -197,15 +172,13 @@ TEST_CASE("average pooling divides by the size of the whole kernel") {
 
 TEST_CASE("pooling refuses invalid shapes and tensors") {
   Context context;
-  const auto refused = [&](const Pool2dShape& shape) {
+  for (const Pool2dShape& shape :
+       {Pool2dShape{.batch = 0, .height = 4, .width = 4},
+        Pool2dShape{.height = 4, .width = 4, .kernel = {0, 2}},
+        Pool2dShape{.height = 4, .width = 4, .stride = {2, 0}},
+        Pool2dShape{.height = 4, .width = 4, .padding = {2, 0}},
+        Pool2dShape{.height = 4, .width = 4, .padding = {0, -1}}, Pool2dShape{.height = 1, .width = 4}})
     CHECK_THROWS_AS(planPool2d(shape, Layout::RowMajor, context), InvalidArgument);
-  };
-  refused({.batch = 0, .height = 4, .width = 4});
-  refused({.height = 4, .width = 4, .kernel = {0, 2}});
-  refused({.height = 4, .width = 4, .stride = {2, 0}});
-  refused({.height = 4, .width = 4, .kernel = {2, 2}, .padding = {2, 0}});
-  refused({.height = 4, .width = 4, .padding = {0, -1}});
-  refused({.height = 1, .width = 4});
   const auto shape = pool({2, 1, 4, 4});
   auto plan = planPool2d(shape, Layout::ChannelsLast, context);
   Tensor x = Tensor::zeros(shape.input(), DType::Float32, Device::cpu(), Layout::ChannelsLast);

@@ -1,9 +1,6 @@
 #include "muster/core/ops/recurrent.h"
 
-#include "tests/support/arrays.h"
-#include "tests/support/devices.h"
-#include "tests/support/rounding.h"
-#include "tests/support/test.h"
+#include "tests/core/ops/test.h"
 
 namespace muster {
 namespace {
@@ -54,13 +51,20 @@ RecurrentWeights randomWeights(const RecurrentShape& shape, std::mt19937_64& ran
       shape, [&](const Shape& s, int) { return test::toTensor(test::randomArray(s, random, -0.5, 0.5)); });
 }
 
+std::vector<Tensor> tensorsOf(const RecurrentWeights& w) {
+  if (!w.recurrentBias.defined()) return {w.input, w.recurrent, w.bias};
+  return {w.input, w.recurrent, w.bias, w.recurrentBias};
+}
+
 /// All results of a plan.
 struct Result {
   Tensor y, gradX;
   RecurrentWeights gradients;
 
   std::vector<Tensor> all() const {
-    return {y, gradX, gradients.input, gradients.recurrent, gradients.bias, gradients.recurrentBias};
+    auto tensors = tensorsOf(gradients);
+    tensors.insert(tensors.end(), {y, gradX});
+    return tensors;
   }
 };
 
@@ -115,13 +119,9 @@ Result run(const RecurrentShape& shape, const Inputs& in, Context& context) {
 
 /// Element by element.
 void addTo(RecurrentWeights& sums, const RecurrentWeights& parts) {
-  const std::pair<Tensor, Tensor> added[] = {{parts.input, sums.input},
-                                             {parts.recurrent, sums.recurrent},
-                                             {parts.bias, sums.bias},
-                                             {parts.recurrentBias, sums.recurrentBias}};
-  for (const auto& [from, to] : added)
-    for (std::int64_t i = 0; from.defined() && i < from.elements(); ++i)
-      to.data<float>()[i] += from.data<float>()[i];
+  const auto to = tensorsOf(sums), from = tensorsOf(parts);
+  for (std::size_t k = 0; k < to.size(); ++k)
+    std::ranges::transform(to[k].span<float>(), from[k].span<float>(), to[k].data<float>(), std::plus());
 }
 
 double error(const Tensor& tensor, const std::vector<double>& expected) {
@@ -130,20 +130,16 @@ double error(const Tensor& tensor, const std::vector<double>& expected) {
 
 }  // namespace
 
-TEST_CASE_ON("recurrent layers agree with a float64 script, masked or not, on any number of threads", Where,
-             MUSTER_TEST_MATH_MODES) {
+TEST_IN_MATH_MODES("recurrent layers agree with a float64 script, masked or not, on any number of threads") {
   // A GPU's exp and tanh are two roundings off.
   const double tolerance = (Where::device().isCpu() ? 2e-7 : 1e-6) + 8 * Where::kProductError;
   const double gradientTolerance = (Where::device().isCpu() ? 1e-6 : 2e-6) + 16 * Where::kProductError;
   for (const auto& golden : kRecurrentGolden)
     for (const int threads : test::threadCounts<Where>({1, 2})) {
-      CAPTURE(golden.mask);
-      CAPTURE(golden.sequences);
-      CAPTURE(gatesOf(golden.cell));
+      INFO("mask ", golden.mask, ", sequences ", golden.sequences, ", gatesOf(golden.cell) ",
+           gatesOf(golden.cell));
       const RecurrentShape shape{golden.cell, kBatch, kSteps, kFeatures, kUnits, golden.sequences};
-      ContextOptions options = Where::options();
-      options.threads = threads;
-      Context context(Where::device(), options);
+      Context context(Where::device(), Where::options(threads));
       const ContextScope scope(context);
       const Tensor mask = maskNamed(golden.mask);
       // The contents of the padding must not matter.
@@ -162,7 +158,7 @@ TEST_CASE_ON("recurrent layers agree with a float64 script, masked or not, on an
     }
 }
 
-TEST_CASE_ON("a padded batch gives the results of each sequence alone", Where, MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("a padded batch gives the results of each sequence alone") {
   std::mt19937_64 random(test::freshSeed());
   const std::vector<std::int64_t> lengths{9, 1, 5, 0, 9, 7};
   Context context(Where::device(), Where::options());
@@ -212,23 +208,17 @@ TEST_CASE_ON("a padded batch gives the results of each sequence alone", Where, M
         CHECK(test::maxDifference(padded(whole.y), expectedY) < tolerance);
         CHECK(test::maxDifference(padded(whole.gradX), expectedX) < tolerance);
       }
-      CHECK(test::maxDifference(whole.gradients.input, test::toArray(sums.input)) < sumTolerance);
-      CHECK(test::maxDifference(whole.gradients.recurrent, test::toArray(sums.recurrent)) < sumTolerance);
-      CHECK(test::maxDifference(whole.gradients.bias, test::toArray(sums.bias)) < sumTolerance);
-      if (cell == RecurrentCell::GRU)
-        CHECK(test::maxDifference(whole.gradients.recurrentBias, test::toArray(sums.recurrentBias)) <
+      for (std::size_t k = 0; k < tensorsOf(sums).size(); ++k)
+        CHECK(test::maxDifference(tensorsOf(whole.gradients)[k], test::toArray(tensorsOf(sums)[k])) <
               sumTolerance);
     }
 }
 
-TEST_CASE_ON("a recurrent plan gives the same bits at each run, and backward may be called again", Where,
-             MUSTER_TEST_MATH_MODES) {
+TEST_IN_MATH_MODES("a recurrent plan gives the same bits at each run, and backward may be called again") {
   std::mt19937_64 random(test::freshSeed());
   for (const auto cell : {RecurrentCell::LSTM, RecurrentCell::GRU})
     for (const int threads : test::threadCounts<Where>({1, 3})) {
-      ContextOptions options = Where::options();
-      options.threads = threads;
-      Context context(Where::device(), options);
+      Context context(Where::device(), Where::options(threads));
       const ContextScope scope(context);
       const RecurrentShape shape{cell, 13, 6, 10, 70, true};
       const auto plan = planRecurrent(shape, true, context);
@@ -236,22 +226,17 @@ TEST_CASE_ON("a recurrent plan gives the same bits at each run, and backward may
       const Tensor x = test::toTensor(test::randomArray(shape.input(), random));
       const Tensor gradY = test::toTensor(test::randomArray(shape.output(), random));
       const Inputs in = Inputs{x, weights, {}, gradY}.on(Where::device());
-      const auto first = run(*plan, shape, in, context).all();
-      const auto second = run(*plan, shape, in, context);
+      const Result first = run(*plan, shape, in, context), second = run(*plan, shape, in, context);
       Result again = backward(*plan, shape, in, context);
       again.y = second.y;
-      for (std::size_t i = 0; i < first.size(); ++i) {
-        if (!first[i].defined()) continue;
-        CHECK(test::sameBits(first[i], second.all()[i]));
-        CHECK(test::sameBits(first[i], again.all()[i]));
-      }
+      for (const Result& other : {second, again})
+        CHECK(std::ranges::equal(other.all(), first.all(), test::sameBits));
       const auto inference = planRecurrent(shape, false, context);
-      CHECK(test::sameBits(forward(*inference, shape, in, context), first[0]));
+      CHECK(test::sameBits(forward(*inference, shape, in, context), first.y));
     }
 }
 
-TEST_CASE_ON("large gates neither overflow nor give NaN, and NaN inputs give NaN", Where,
-             MUSTER_TEST_MATH_MODES) {
+TEST_IN_MATH_MODES("large gates neither overflow nor give NaN, and NaN inputs give NaN") {
   Context context(Where::device(), Where::options());
   const ContextScope scope(context);
   for (const auto cell : {RecurrentCell::LSTM, RecurrentCell::GRU}) {
@@ -264,8 +249,7 @@ TEST_CASE_ON("large gates neither overflow nor give NaN, and NaN inputs give NaN
     Tensor x = Tensor::of({5, -5, 1}, shape.input());
     const Result result = run(shape, {x, weights, {}, numbers(shape.output(), 6)}, context);
     for (const auto& tensor : result.all())
-      if (tensor.defined())
-        CHECK(std::ranges::all_of(tensor.span<float>(), [](float v) { return std::isfinite(v); }));
+      CHECK(std::ranges::all_of(tensor.span<float>(), [](float v) { return std::isfinite(v); }));
     x.data<float>()[1] = test::kNan;
     const Tensor y = run(shape, {x, weights, {}, numbers(shape.output(), 6)}, context).y;
     CHECK(std::isfinite(y.data<float>()[1]));

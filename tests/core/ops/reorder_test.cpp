@@ -1,8 +1,6 @@
 #include "muster/core/ops/reorder.h"
 
-#include "tests/support/arrays.h"
-#include "tests/support/devices.h"
-#include "tests/support/test.h"
+#include "tests/core/ops/test.h"
 
 namespace muster {
 namespace {
@@ -14,90 +12,73 @@ const Shape kShapes[] = {{1, 1, 1, 1},   {16, 16, 2, 3}, {17, 20, 5, 4}, {3, 33,
                          {40, 1, 6, 6},  {5, 3, 9, 8},   {2, 70, 9, 9},  {3, 2, 30, 41},
                          {2, 600, 2, 1}, {1, 512, 1, 2}, {1, 31, 11, 3}, {2, 32, 8, 4}};
 
-TEST_CASE_ON("reordering moves every element from any layout to any other, with zeros as padding", Where,
-             MUSTER_TEST_DEVICES) {
-  const Device device = Where::device();
+TEST_ON_DEVICES("reordering moves every element from any layout to any other, with zeros as padding") {
   std::mt19937_64 random(test::freshSeed());
   for (const Shape& shape : kShapes)
     for (Layout from : kLayouts)
       for (Layout to : kLayouts)
         for (const int threads : test::threadCounts<Where>({1, 3})) {
-          CAPTURE(shape.toString());
-          CAPTURE(nameOf(from));
-          CAPTURE(nameOf(to));
-          Context context(device, {.threads = threads});
+          INFO(shape.toString(), ", ", nameOf(from), ", ", nameOf(to));
+          test::Place<Where> on(threads);
           const auto x = test::randomArray(shape, random);
-          Tensor y = test::nanTensor(shape, to, device);
-          reorder(test::toTensor(x, from, device), y, context);
-          context.synchronize();
-          CHECK(test::maxError(y, x) == 0);
+          Tensor y = on.nan(shape, to);
+          reorder(on(x, from), y, on.context);
+          CHECK(test::maxError(on.get(y), x) == 0);
           CHECK(test::paddingIsZero(y));
         }
 }
 
-TEST_CASE_ON("reordering writes nothing past its target", Where, MUSTER_TEST_DEVICES) {
-  const Device device = Where::device();
-  Context context(device);
+TEST_ON_DEVICES("reordering writes nothing past its target") {
+  test::Place<Where> on;
   std::mt19937_64 random(5);
   constexpr std::int64_t kBehind = 5000;
   for (const Shape& shape : kShapes) {
     CAPTURE(shape.toString());
     const auto x = test::randomArray(shape, random);
-    Tensor around = test::nanTensor({shape.elements() + kBehind}, device);
+    Tensor around = on.nan({shape.elements() + kBehind});
     Tensor y = around.slice(0, shape);
-    reorder(test::toTensor(x, Layout::ChannelsLast, device), y, context);
-    context.synchronize();
-    CHECK(test::maxError(y, x) == 0);
+    reorder(on(x, Layout::ChannelsLast), y, on.context);
+    CHECK(test::maxError(on.get(y), x) == 0);
     const test::Array behind = test::toArray(around);
     CHECK(std::all_of(behind.values.end() - kBehind, behind.values.end(),
                       [](double value) { return std::isnan(value); }));
   }
 }
 
-TEST_CASE_ON("features are loaded as float32, bytes as value/255", Where, MUSTER_TEST_DEVICES) {
-  const Device device = Where::device();
+TEST_ON_DEVICES("features are loaded as float32, bytes as value/255") {
+  test::Place<Where> on(2);
   std::mt19937_64 random(test::freshSeed());
-  Context context(device, {.threads = 2});
   for (const Shape& shape : kShapes)
     for (Layout to : kLayouts) {
-      CAPTURE(shape.toString());
-      CAPTURE(nameOf(to));
-      Tensor bytes = Tensor::empty(shape, DType::UInt8), y = test::nanTensor(shape, to, device);
+      INFO(shape.toString(), ", ", nameOf(to));
+      Tensor bytes = Tensor::empty(shape, DType::UInt8), y = on.nan(shape, to), same = on.nan(shape, to);
       test::Array expected(shape);
       for (std::int64_t i = 0; i < shape.elements(); ++i) {
         bytes.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(random() % 256);
         expected.at(i) = static_cast<float>(bytes.data<std::uint8_t>()[i] / 255.0);
       }
-      loadFeatures(copyTo(bytes, device), y, context);
-      context.synchronize();
-      CHECK(test::maxError(y, expected) == 0);  // one correctly rounded division
-      CHECK(test::paddingIsZero(y));
-
       const auto x = test::randomArray(shape, random);
-      y = test::nanTensor(shape, to, device);
-      loadFeatures(test::toTensor(x, device), y, context);
-      context.synchronize();
-      CHECK(test::maxError(y, x) == 0);
-      CHECK(test::paddingIsZero(y));
+      loadFeatures(on(bytes), y, on.context);
+      loadFeatures(on(x), same, on.context);
+      CHECK(test::maxError(on.get(y), expected) == 0);  // one correctly rounded division
+      CHECK(test::maxError(same, x) == 0);
+      for (const Tensor& loaded : {y, same}) CHECK(test::paddingIsZero(loaded));
     }
 }
 
-TEST_CASE_ON("indices are loaded as they are, or converted from bytes", Where, MUSTER_TEST_DEVICES) {
-  const Device device = Where::device();
-  Context context(device);
+TEST_ON_DEVICES("indices are loaded as they are, or converted from bytes") {
+  test::Place<Where> on;
   const Shape shape{7, 100};
   Tensor bytes = Tensor::empty(shape, DType::UInt8), whole = Tensor::empty(shape, DType::Int64);
   for (std::int64_t i = 0; i < shape.elements(); ++i) {
     bytes.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(i * 7);
     whole.data<std::int64_t>()[i] = bytes.data<std::uint8_t>()[i];
   }
-  Tensor widened = Tensor::zeros(shape, DType::Int64, device);
-  Tensor copied = Tensor::zeros(shape, DType::Int64, device);
-  loadIndices(copyTo(bytes, device), widened, context);
-  loadIndices(copyTo(whole, device), copied, context);
-  context.synchronize();
-  CHECK(test::sameBits(widened, whole));
-  CHECK(test::sameBits(copied, whole));
+  for (const Tensor& indices : {bytes, whole}) {
+    Tensor loaded = on(Tensor::zeros(shape, DType::Int64));
+    loadIndices(on(indices), loaded, on.context);
+    CHECK(test::sameBits(on.get(loaded), whole));
+  }
 }
 
 TEST_CASE("features of any other rank are loaded in row-major order") {

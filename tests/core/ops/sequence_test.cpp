@@ -1,10 +1,6 @@
 #include "muster/core/ops/sequence.h"
 
-#include <random>
-
-#include "tests/support/arrays.h"
-#include "tests/support/devices.h"
-#include "tests/support/test.h"
+#include "tests/core/ops/test.h"
 
 namespace muster {
 namespace {
@@ -19,51 +15,30 @@ const Tensor kX =
 const Tensor kMask = Tensor::of({0, 1, 1, /**/ 1, 0, 0, /**/ 0, 0, 0}, {3, 3});
 const Tensor kGradY = Tensor::of({1, 2, 3, 4, 5, 6}, {3, 2});
 
-TEST_CASE_ON("masked steps become zero, also in place", Where, MUSTER_TEST_DEVICES) {
-  const Device device = Where::device();
-  Context context(device);
-  const Tensor mask = copyTo(kMask, device);
-  const Array expected({3, 3, 2}, {0, 0, 3, 4, 5, 7, 8, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
-  Tensor y = test::nanTensor({3, 3, 2}, device);
-  maskSteps(copyTo(kX, device), mask, y, context);
-  context.synchronize();
-  CHECK(test::maxError(y, expected) == 0);
-  Tensor same = copyTo(kX, device);
-  maskSteps(same, mask, same, context);
-  context.synchronize();
-  CHECK(test::maxError(same, expected) == 0);
-  Tensor whole = test::nanTensor({3, 3, 2}, device);
-  maskSteps(y, {}, whole, context);
-  context.synchronize();
-  CHECK(test::sameBits(whole, y));
-}
-
-TEST_CASE_ON("masked steps of any number of features become zero", Where, MUSTER_TEST_DEVICES) {
-  const Device device = Where::device();
-  Context context(device);
+TEST_ON_DEVICES("masked steps of any number of features become zero, also in place") {
+  test::Place<Where> on;
   std::mt19937_64 random(8);
   for (const std::int64_t features : {1, 3, 4, 12, 37, 64}) {
     CAPTURE(features);
     const Shape shape{5, 7, features};
-    const Array x = test::randomArray(shape, random);
-    Array mask({5, 7}), expected(shape);
+    Array x = test::randomArray(shape, random), mask({5, 7}), expected = x;
     for (std::int64_t step = 0; step < 35; ++step) {
       mask.at(step) = random() % 2 == 0 ? 0.0 : 1.0;
-      for (std::int64_t f = step * features; f < (step + 1) * features; ++f)
-        expected.at(f) = mask.at(step) == 0 ? 0.0 : x.at(f);
+      if (mask.at(step) != 0) continue;
+      std::fill_n(&x.at(step * features), features, test::kNan);
+      std::fill_n(&expected.at(step * features), features, 0);
     }
-    Tensor y = test::nanTensor(shape, device);
-    maskSteps(test::toTensor(x, device), test::toTensor(mask, device), y, context);
-    context.synchronize();
-    CHECK(test::maxError(y, expected) == 0);
+    Tensor y = on.nan(shape), same = on(x), whole = on.nan(shape);
+    maskSteps(same, on(mask), y, on.context);
+    maskSteps(same, on(mask), same, on.context);
+    maskSteps(y, {}, whole, on.context);
+    for (const Tensor& result : {y, same, whole}) CHECK(test::maxError(on.get(result), expected) == 0);
   }
 }
 
-TEST_CASE_ON(
+TEST_ON_DEVICES(
     "the last unmasked step and the mean of the unmasked ones are computed, with their gradients; without a "
-    "mask all count",
-    Where, MUSTER_TEST_DEVICES) {
-  const Device device = Where::device();
+    "mask all count") {
   struct Case {
     Tensor x, mask, gradY;
     std::vector<double> last, gradLast, mean, gradMean;
@@ -83,17 +58,14 @@ TEST_CASE_ON(
                              {3, 5},
                              {1, 2, 1, 2, 1, 2}}})
     for (const int threads : test::threadCounts<Where>({1, 2})) {
-      Context context(device, {.threads = threads});
-      const Tensor x = copyTo(c.x, device), gradY = copyTo(c.gradY, device);
-      const Tensor mask = c.mask.defined() ? copyTo(c.mask, device) : c.mask;
+      test::Place<Where> on(threads);
       const auto check = [&](auto forward, auto backward, const auto& expected,
                              const auto& expectedGradient) {
-        Tensor y = test::nanTensor(gradY.shape(), device), gradX = test::nanTensor(x.shape(), device);
-        forward(x, mask, y, context);
-        backward(gradY, mask, gradX, context);
-        context.synchronize();
-        CHECK(test::maxError(y, Array(y.shape(), expected)) == 0);
-        CHECK(test::maxError(gradX, Array(x.shape(), expectedGradient)) == 0);
+        Tensor y = on.nan(c.gradY.shape()), gradX = on.nan(c.x.shape());
+        forward(on(c.x), on(c.mask), y, on.context);
+        backward(on(c.gradY), on(c.mask), gradX, on.context);
+        CHECK(test::maxError(on.get(y), Array(y.shape(), expected)) == 0);
+        CHECK(test::maxError(on.get(gradX), Array(c.x.shape(), expectedGradient)) == 0);
       };
       check(lastStepForward, lastStepBackward, c.last, c.gradLast);
       check(meanOverTimeForward, meanOverTimeBackward, c.mean, c.gradMean);

@@ -2,8 +2,7 @@
 #include "muster/core/ops/step_to_mean.h"
 #include "muster/core/ops/linear_combination.h"
 #include "muster/core/ops/non_finite.h"
-#include "tests/support/arrays.h"
-#include "tests/support/test.h"
+#include "tests/core/ops/test.h"
 
 using namespace muster;
 using muster::test::thrown;
@@ -77,11 +76,7 @@ TEST_CASE("stepToMean has the bits of linear combinations one after the other") 
                   const std::int64_t begin = n / 7, end = n - n / 5;
                   stepToMean(atOnce.replicas, weights, atOnce.copy, step, begin, end, context);
                   combineOneByOne(expected, weights, step, begin, end, context);
-                  CAPTURE(n);
-                  CAPTURE(rate);
-                  CAPTURE(decay);
-                  CAPTURE(ahead);
-                  CAPTURE(moves);
+                  INFO("n ", n, ", rate ", rate, ", decay ", decay, ", ahead ", ahead, ", moves ", moves);
                   CHECK(atOnce == expected);
                 }
       }

@@ -1,51 +1,36 @@
 #include "muster/core/ops/upsample2d.h"
 
-#include "tests/support/devices.h"
+#include "tests/core/ops/test.h"
 #include "tests/support/reference_ops.h"
-#include "tests/support/rounding.h"
-#include "tests/support/test.h"
 
 namespace muster {
 namespace {
 
 using test::Array;
 
-template <typename Where>
-void checkAgainstReference(std::int64_t channels, std::mt19937_64& random) {
-  const Device device = Where::device();
-  const Shape shape{2, channels, 3, 2};
-  const Array x = test::randomArray(shape, random);
-  for (const auto mode : {UpsampleMode::Nearest, UpsampleMode::Bilinear})
-    for (const auto& [height, width] : {std::pair{6, 4}, {3, 6}, {9, 2}, {12, 10}}) {
-      CAPTURE(nameOf(mode));
-      const Shape large{2, channels, height, width};
-      const Array g = test::randomArray(large, random);
-      const Array y = test::reference::upsample2d(mode, x, height, width),
-                  gradX = test::reference::upsample2dBackward(mode, g, shape[2], shape[3]);
-      // A pixel contributes to up to 2 * factor outputs in each direction; its weights' mean square is 1/3.
-      const std::int64_t terms = 4 * (height / shape[2]) * (width / shape[3]);
-      for (const Layout layout : Where::layouts()) {
-        CAPTURE(nameOf(layout));
-        Context context(device, {.threads = 2});
-        const ContextScope scope(context);
-        Tensor out = test::nanTensor(large, layout, device), back = test::nanTensor(shape, layout, device);
-        upsample2d(mode, test::toTensor(x, layout, device), out, context);
-        upsample2dBackward(mode, test::toTensor(g, layout, device), back, context);
-        context.synchronize();
-        CHECK(test::maxDifference(out, y) < test::roundings(6));  // two shares, and two products and sums
-        CHECK(test::paddingIsZero(out));
-        CHECK(test::maxDifference(back, gradX) <
-              test::sumError(terms, test::kUniform / 3, 4 * test::kRounding));
-        CHECK(test::paddingIsZero(back));
-      }
-    }
-}
-
-TEST_CASE_ON("up-sampling agrees with the reference in every layout, and gradients are its derivatives",
-             Where, MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("up-sampling agrees with the reference in every layout, and gradients are its derivatives") {
   std::mt19937_64 random(test::freshSeed());
-  checkAgainstReference<Where>(17, random);
-  checkAgainstReference<Where>(8, random);  // in fours, on a GPU
+  for (const std::int64_t channels : {17, 8})  // 8: in fours, on a GPU
+    for (const auto mode : {UpsampleMode::Nearest, UpsampleMode::Bilinear})
+      for (const auto& [height, width] : {std::pair{6, 4}, {3, 6}, {9, 2}, {12, 10}})
+        for (const Layout layout : Where::layouts()) {
+          INFO(nameOf(mode), ", ", nameOf(layout));
+          const Shape shape{2, channels, 3, 2}, large{2, channels, height, width};
+          const Array x = test::randomArray(shape, random), g = test::randomArray(large, random);
+          // A pixel contributes to up to 2 * factor outputs in each direction; its weights' mean square is
+          // 1/3.
+          const std::int64_t terms = 4 * (height / shape[2]) * (width / shape[3]);
+          test::Place<Where> on(2);
+          Tensor out = on.nan(large, layout), back = on.nan(shape, layout);
+          upsample2d(mode, on(x, layout), out, on.context);
+          upsample2dBackward(mode, on(g, layout), back, on.context);
+          // Two shares, and two products and sums.
+          CHECK(test::maxDifference(on.get(out), test::reference::upsample2d(mode, x, height, width)) <
+                test::roundings(6));
+          CHECK(test::maxDifference(back, test::reference::upsample2dBackward(mode, g, shape[2], shape[3])) <
+                test::sumError(terms, test::kUniform / 3, 4 * test::kRounding));
+          for (const Tensor& result : {out, back}) CHECK(test::paddingIsZero(result));
+        }
 }
 
 TEST_CASE("an up-sampled row equals one worked out by hand") {

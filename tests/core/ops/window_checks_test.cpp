@@ -1,13 +1,8 @@
-#include <doctest/doctest.h>
-
-#include <array>
-#include <limits>
-
 #include "muster/core/backend/planes.h"
 #include "muster/core/ops/conv2d.h"
 #include "muster/core/ops/conv_transpose2d.h"
 #include "muster/core/ops/detail/convolution2d.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
