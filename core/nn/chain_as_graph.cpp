@@ -17,9 +17,16 @@ std::unique_ptr<ComputationGraph> asGraph(MultiLayerNetwork& chain) {
                                       .clipValue = c.clipValue,
                                       .accumulate = c.accumulate,
                                       .inputs = {{.name = input, .shape = c.inputShape}}};
-  const auto layers = chain.outputShapes();
+  const auto nodes = chain.outputShapes();
   std::string last = input;
-  for (std::size_t i = 0; i < c.layers.size(); ++i) last = graph.add(layers[i].first, c.layers[i], {last});
+  std::size_t node = 0;
+  for (const auto& layer : c.layers) {
+    // A Flatten that the chain puts before a layer of rows is a node, too. The graph puts one there as well.
+    const std::string& name = nodes[node].first;
+    const bool flattens = node + 1 < nodes.size() && name == nodes[node + 1].first + ".flatten";
+    if (flattens && layer.module().name() != name) ++node;
+    last = graph.add(nodes[node++].first, layer, {last});
+  }
   graph.addOutput(last);
   auto converted = std::make_unique<ComputationGraph>(std::move(graph));
   converted->init();
