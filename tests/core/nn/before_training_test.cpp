@@ -1,10 +1,8 @@
 #include "muster/core/data/data_loader.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/data/non_finite_value.h"
-#include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
-#include "tests/core/nn/batches.h"
-#include "tests/support/test.h"
+#include "tests/core/nn/test.h"
 
 // What a training refuses before its first step, and names at a step that fails.
 
@@ -25,29 +23,6 @@ MultiLayerNetwork normalised(const Shape& input, BatchNorm norm = {}) {
 std::string failureOf(Model& model, DataSetIterator& data) {
   return thrown<InvalidArgument>([&] { model.fit(data); });
 }
-
-/// A regression on [N, 3] of 4 examples per batch.
-struct Regression {
-  Regression() {
-    const Batch all = targetBatch({3}, 8, 2, 4);
-    features = all.features[0].value;
-    labels = all.labels[0].value;
-  }
-  std::string failure() {
-    MultiLayerNetwork model(
-        {.inputShape = {3}, .layers = {Output{.units = 2, .loss = Loss::MeanSquaredError}}});
-    InMemoryDataSetIterator data(features, labels, 4);
-    return thrown<NonFiniteScore>([&] { model.fit(data); });
-  }
-  std::string failureWith(int workers, TrainingMode mode) {
-    MultiLayerNetwork model(
-        {.inputShape = {3}, .layers = {Output{.units = 2, .loss = Loss::MeanSquaredError}}});
-    InMemoryDataSetIterator data(features, labels, 4);
-    auto wrapper = ParallelWrapper::Builder(model).workers(workers).trainingMode(mode).build();
-    return thrown<TrainingError>([&] { wrapper.fit(data); });
-  }
-  Tensor features, labels;
-};
 
 }  // namespace
 
@@ -74,9 +49,6 @@ TEST_CASE("a last batch of one example is refused also if steps accumulate batch
   MultiLayerNetwork model(
       {.accumulate = 2, .inputShape = {3}, .layers = {BatchNorm{}, Output{.classes = 2}}});
   CHECK_CONTAINS(failureOf(model, data), "5 examples in batches of 4");
-  auto wrapper = ParallelWrapper::Builder(model).workers(1).build();
-  CHECK_CONTAINS(thrown<TrainingError>([&] { wrapper.fit(data); }), "5 examples in batches of 4");
-  CHECK(model.iteration() == 0);
 }
 
 TEST_CASE("where a single example is enough it is trained") {
@@ -91,7 +63,7 @@ TEST_CASE("where a single example is enough it is trained") {
   CHECK(failureOf(frozen, data).empty());
 }
 
-TEST_CASE("iterators leave out a last batch that is not full") {
+TEST_CASE("iterators leave out a last batch that is not full, another one in each epoch") {
   const Batch all = classBatch({3}, 11, 2, 4);
   InMemoryDataSetIterator data(all.features[0].value, all.labels[0].value, 4, /*shuffleSeed=*/5);
   data.setDropLast(true);
@@ -99,49 +71,52 @@ TEST_CASE("iterators leave out a last batch that is not full") {
   CHECK(data.batchesPerEpoch() == 2);
   CHECK(data.numbered() != nullptr);
   Batch batch;
-  std::vector<float> left[2];
+  std::vector<float> last[2];
   for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
     data.reset(epoch);
     int batches = 0;
     for (; data.next(batch); ++batches) CHECK(batch.examples() == 4);
     CHECK(batches == 2);
-    const auto last = batch.features[0].value.span<float>();
-    left[epoch].assign(last.begin(), last.end());
+    last[epoch] = floatsOf(batch.features[0].value);
     data.reset(epoch);
     CHECK(data.skip(5) == 8);
   }
-  CHECK(left[0] != left[1]);
+  CHECK(last[0] != last[1]);
   data.setDropLast(false);
   CHECK(data.examples() == 11);
 }
 
-TEST_CASE("a value that is not finite is named by example and column") {
-  Regression features;
-  features.features.data<float>()[5 * 3 + 2] = kNan;
-  CHECK(features.failure() ==
-        "batch 2 of epoch 1: the features hold nan: example 2 of the batch (example 6 of the epoch), column "
-        "3, counted from 1");
-  Regression labels;
-  labels.labels.data<float>()[1 * 2] = kInfinity;
-  CHECK(labels.failure() ==
-        "batch 1 of epoch 1: the labels hold inf: example 2 of the batch (example 2 of the epoch), column 1, "
-        "counted from 1");
+TEST_CASE("a value that is not finite is named by example and place, in training by batch and epoch, too") {
+  Batch all = targetBatch({3}, 8, 2, 4), images = classBatch({2, 3, 4}, 5, 2, 4),
+        labels = targetBatch({3}, 2, 2, 4);
+  labels.labels[0].value.at(1, 0) = kInfinity;
+  CHECK(nonFiniteValue(labels) ==
+        "the labels hold inf: example 2 of the batch (example 2 of the epoch), column 1, counted from 1");
+  images.features[0].value.at(2, 1, 1, 1) = kNan;
+  CHECK(nonFiniteValue(images) ==
+        "the features hold nan: example 3 of the batch (example 3 of the epoch), position [2, 2, 2], counted "
+        "from 1");
+  const auto train = [&](auto call) {
+    MultiLayerNetwork model(
+        {.inputShape = {3}, .layers = {Output{.units = 2, .loss = Loss::MeanSquaredError}}});
+    InMemoryDataSetIterator data(all.features[0].value, all.labels[0].value, 4);
+    call(model, data);
+  };
+  const auto failure = [&] {
+    return thrown<NonFiniteScore>(
+        [&] { train([](Model& model, DataSetIterator& data) { model.fit(data); }); });
+  };
+  all.features[0].value.at(5, 2) = kNan;
+  const std::string place =
+      "the features hold nan: example 2 of the batch (example 6 of the epoch), column 3, counted from 1";
+  CHECK(failure() == "batch 2 of epoch 1: " + place);
   for (const auto mode : {TrainingMode::Averaging, TrainingMode::SynchronousGradients})
-    CHECK_CONTAINS(
-        features.failureWith(2, mode),
-        "the features hold nan: example 2 of the batch (example 6 of the epoch), column 3, counted from 1");
-}
-
-TEST_CASE("the place in an image has three numbers; a score that is not finite by itself keeps its advice") {
-  Batch batch = classBatch({2, 3, 4}, 5, 2, 4);
-  batch.features[0].value.data<float>()[2 * 24 + 12 + 5] = kNan;
-  MultiLayerNetwork model({.inputShape = {2, 3, 4}, .layers = {Output{.classes = 2}}});
-  InMemoryDataSetIterator data(batch.features[0].value, batch.labels[0].value, 5);
-  CHECK_CONTAINS(thrown<NonFiniteScore>([&] { model.fit(data); }),
-                 "example 3 of the batch (example 3 of the epoch), position [2, 2, 2], counted from 1");
-  Regression wild;
-  for (float& value : wild.features.span<float>()) value = 3e38f;
-  CHECK_CONTAINS(wild.failure(), "lower learning rate");
+    train([&](Model& model, DataSetIterator& data) {
+      auto wrapper = ParallelWrapper::Builder(model).workers(2).trainingMode(mode).build();
+      CHECK_CONTAINS(thrown<TrainingError>([&] { wrapper.fit(data); }), place);
+    });
+  for (float& value : all.features[0].value.span<float>()) value = 3e38f;
+  CHECK_CONTAINS(failure(), "lower learning rate");  // the score is not finite by itself
 }
 
 TEST_CASE("padding of sequences is not blamed for a value that is not finite elsewhere") {

@@ -1,19 +1,12 @@
 #include "muster/core/nn/computation_graph.h"
 
 #include <fstream>
-#include <sstream>
 
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/model_file.h"
-#include "muster/core/nn/multi_layer_network.h"
-#include "tests/core/nn/batches.h"
-#include "tests/core/nn/checks.h"
+#include "tests/core/nn/test.h"
 #include "tests/support/environment.h"
-#include "tests/support/list_iterator.h"
 #include "tests/support/network_probe.h"
-#include "tests/support/state_bits.h"
-#include "tests/support/temporary_directory.h"
-#include "tests/support/test.h"
 
 using namespace muster;
 
@@ -78,33 +71,6 @@ std::string problemOf(ComputationGraphConfiguration graph) {
 
 }  // namespace
 
-TEST_CASE("a chain written as a graph has the chain's bits, in training and in output()") {
-  const std::vector<Layer> layers{conv(4), MaxPool2d{}, Dropout{.rate = 0.3, .name = "drop"},
-                                  Dense{.units = 8, .activation = Activation::ReLU}, Output{.classes = 3}};
-  MultiLayerNetwork chain(
-      {.seed = 3, .updater = Adam{.learningRate = 0.01}, .l2 = 1e-3, .inputShape = kImage, .layers = layers});
-  ComputationGraphConfiguration graph{.seed = 3,
-                                      .updater = Adam{.learningRate = 0.01},
-                                      .l2 = 1e-3,
-                                      .inputs = {{.name = "image", .shape = kImage}}};
-  const char* names[] = {"conv1", "maxpool1", "drop", "dense1", "output"};
-  std::string last = "image";
-  for (std::size_t i = 0; i < layers.size(); ++i) last = graph.add(names[i], layers[i], {last});
-  graph.addOutput(last);
-  ComputationGraph model(graph);
-  chain.init();
-  model.init();
-  for (std::int64_t step = 0; step < 20; ++step) {
-    Batch batch = test::classBatch(kImage, 8 + step % 3, 3, 40 + static_cast<std::uint64_t>(step));
-    batch.stamp = {.sequence = step, .iteration = step, .firstExample = 8 * step};
-    CHECK(model.step(batch).wait().score == chain.step(batch).wait().score);
-  }
-  CHECK(test::stateBits(model) == test::stateBits(chain));
-  const Batch batch = test::classBatch(kImage, 5, 3, 2);
-  const Tensor a = model.output(batch.features.front().value), b = chain.output(batch.features.front().value);
-  CHECK(std::ranges::equal(a.span<float>(), b.span<float>()));
-}
-
 TEST_CASE("graphs pass the gradient check: residual blocks, several inputs and outputs, shared values") {
   ComputationGraph blocks(residual());
   blocks.init();
@@ -164,7 +130,7 @@ TEST_CASE(
         "network: the batch has no labels called digit; it has size, number");
 }
 
-TEST_CASE("the order of the vertices does not matter, and a second backward pass gives the same gradient") {
+TEST_CASE("the order of the vertices does not matter") {
   auto graph = residual();
   ComputationGraph straight(graph);
   std::ranges::reverse(graph.vertices);
@@ -172,19 +138,7 @@ TEST_CASE("the order of the vertices does not matter, and a second backward pass
   straight.init();
   reversed.init();
   const Batch batch = test::classBatch(kImage, 5, 3, 8);
-  Tensor a, b;
-  straight.output(batch, a);
-  reversed.output(batch, b);
-  CHECK(std::ranges::equal(a.span<float>(), b.span<float>()));
-
-  Tensor out, first, second;
-  straight.forward(batch.features.front().value, out, {});
-  straight.backward(out, &first);
-  const Tensor gradients = cloneTensor(straight.block(BlockKind::Gradients).values);
-  straight.backward(out, &second);
-  CHECK(std::ranges::equal(first.span<float>(), second.span<float>()));
-  CHECK(
-      std::ranges::equal(gradients.span<float>(), straight.block(BlockKind::Gradients).values.span<float>()));
+  CHECK(test::sameBits(straight.outputs(batch)[0], reversed.outputs(batch)[0]));
 }
 
 TEST_CASE("activations share memory if their lifetimes do not overlap") {
@@ -212,16 +166,15 @@ TEST_CASE("frozen layers do not change, and learning rates differ by layer") {
   const Batch batch = test::classBatch(kImage, 6, 3, 4);
   model.step(batch);
   whole.step(batch);
-  const auto weight = [](Model& m, const char* name) { return m.block(BlockKind::Parameters).segment(name); };
-  const auto same = [&](const char* name) {
-    return std::ranges::equal(weight(model, name).span<float>(), weight(*before, name).span<float>());
+  const auto move = [&](Model& m, const char* name) {
+    const auto now = test::floatsOf(m.block(BlockKind::Parameters).segment(name));
+    return now[5] - test::floatsOf(before->block(BlockKind::Parameters).segment(name))[5];
   };
-  CHECK(same("stem.weight"));
-  CHECK(same("output.weight"));
-  CHECK_FALSE(same("block1.conv1.weight"));
-  const float start = weight(*before, "block1.conv1.weight").data<float>()[5];
-  CHECK(weight(model, "block1.conv1.weight").data<float>()[5] - start ==
-        doctest::Approx(0.5 * (weight(whole, "block1.conv1.weight").data<float>()[5] - start)).epsilon(1e-3));
+  CHECK(move(model, "stem.weight") == 0);
+  CHECK(move(model, "output.weight") == 0);
+  CHECK(move(whole, "block1.conv1.weight") != 0);
+  CHECK(move(model, "block1.conv1.weight") ==
+        doctest::Approx(0.5 * move(whole, "block1.conv1.weight")).epsilon(1e-3));
   CHECK_CONTAINS(model.summary(), "of these frozen: 76");
   CHECK_REFUSED(Layer(Dense{}).learningRate(-1),
                 "layer dense: the learning rate's scale must be finite and not negative, got -1");
@@ -240,15 +193,8 @@ TEST_CASE("a saved graph has the same configuration, settings, state and outputs
     batch.stamp.iteration = i;
     model.step(batch);
   }
+  test::checkComesBack(model, taskBatch(5, 3));
   model.save(path);
-  const auto loaded = ComputationGraph::load(path);
-  CHECK(loaded->toJson() == model.toJson());
-  CHECK(test::stateBits(*loaded) == test::stateBits(model));
-  const Batch batch = taskBatch(5, 3);
-  const auto before = model.outputs(batch), after = loaded->outputs(batch);
-  for (std::size_t o = 0; o < before.size(); ++o)
-    CHECK(std::ranges::equal(before[o].span<float>(), after[o].span<float>()));
-  CHECK(Network::load(path)->toJson() == model.toJson());
   CHECK(test::thrown<FileError>([&] { MultiLayerNetwork::load(path); }) ==
         path.string() + ": holds a graph; ComputationGraph::load reads it");
 
@@ -259,18 +205,6 @@ TEST_CASE("a saved graph has the same configuration, settings, state and outputs
   ComputationGraph other(graph);
   CHECK_CONTAINS(test::thrown<FileError>([&] { loadState(other, path); }),
                  "output has weight 0.3 there, and 1.0 here");
-}
-
-TEST_CASE("a graph's input shapes come from the first batch") {
-  auto graph = twoTasks();
-  for (auto& input : graph.inputs) input.shape = {};
-  ComputationGraph model(graph);
-  model.prepare(taskBatch(4, 1));
-  CHECK(model.configuration().inputs[0].shape == kImage);
-  CHECK(model.configuration().inputs[1].shape == Shape{5});
-  ComputationGraph known(twoTasks());
-  known.init();
-  CHECK(test::stateBits(model) == test::stateBits(known));
 }
 
 TEST_CASE("a graph that cannot be drawn is refused with the reason") {
@@ -366,20 +300,6 @@ TEST_CASE("invalid options are refused by name") {
       "7] and [4, 8, 7]");
   refused(
       [](auto& graph) {
-        graph.addOutput(graph.add("flat", Reshape{.shape = {5, 5}}, {"stem"}));
-      },
-      "flat (reshape) of stem [4, 8, 7]: reshape: [5, 5] has 25 elements, but its input [4, 8, 7] has 224");
-  refused([](auto& graph) { graph.addOutput(graph.add("part", Subset{.from = 2, .to = 5}, {"stem"})); },
-          "part (subset) of stem [4, 8, 7]: subset: elements 2 to 5 are not in dimension 0 of [4, 8, 7]");
-  refused(
-      [](auto& graph) {
-        graph.add("tower", Reshape{.shape = {224}}, {"stem"});
-        graph.addOutput(graph.add("joined", Merge{}, {"stem", "tower"}));
-      },
-      "joined (merge) of stem [4, 8, 7] and tower [224]: merge: inputs must have as many dimensions, got [4, "
-      "8, 7] and [224]; a Reshape or Flatten before it gives them");
-  refused(
-      [](auto& graph) {
         graph.add("early", Output{.classes = 3}, {"stem"});
         graph.addOutput(graph.add("late", Dense{.units = 2}, {"early"}));
       },
@@ -400,9 +320,7 @@ TEST_CASE("invalid options are refused by name") {
       },
       "graph: vertex two (conv2d) takes one input, got 2; a Merge or Combine makes one of several");
   auto graph = residual();
-  graph.outputs[0].weight = -1;
-  CHECK(problemOf(graph) == "graph: the weight of output output must be finite and not negative, got -1");
-  for (const double weight : {test::kInfinity, test::kNan}) {
+  for (const double weight : {-1.0, double{test::kInfinity}, double{test::kNan}}) {
     graph.outputs[0].weight = weight;
     CHECK(problemOf(graph) ==
           fmt::format("graph: the weight of output output must be finite and not negative, got {}", weight));
@@ -420,16 +338,9 @@ TEST_CASE("invalid options are refused by name") {
   ComputationGraph model(twoTasks());
   model.init();
   Batch batch = taskBatch(4, 1);
-  batch.labels.back().name = "other";
-  CHECK_REFUSED(model.score(batch), "network: the batch has no labels called size; it has digit, other");
-  batch = taskBatch(4, 1);
   batch.features.back().value = Tensor::zeros({3, 5});
   CHECK_REFUSED(model.score(batch), "network: the batch has 3 examples of context, but 4 of image");
   batch = taskBatch(4, 1);
-  batch.masks = {{"digits", Tensor::zeros({4})}};
-  CHECK_REFUSED(
-      model.score(batch),
-      "network: the batch has a mask called digits; the masks that are read are features, digit, size");
   batch.masks = {{"size", Tensor::zeros({3})}};
   CHECK_REFUSED(model.score(batch),
                 "network: output size takes a mask float32 [4], a weight for each example, but its mask, "

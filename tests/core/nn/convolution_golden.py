@@ -5,15 +5,10 @@
 
 Written from the definitions, without a look at the C++ code. Only the forward passes are written down: all of
 them are linear in the input, in the weight and in the bias, each by itself, so that a derivative is what a step
-of one changes, exactly but for rounding. All inputs are binary fractions.
+of one changes, exactly but for rounding. All inputs are binary fractions, those of layers_golden.py.
 """
 
 import itertools
-
-
-def values(count, a, b, m):
-    """Has zeros and both signs; the C++ test makes the same."""
-    return [((a * i + b) % m - m // 2) / 4 for i in range(count)]
 
 
 def product(shape):
@@ -21,6 +16,12 @@ def product(shape):
     for size in shape:
         result *= size
     return result
+
+
+def values(shape, salt, factor=1):
+    """As in layers_golden.py and layers_golden_test.cpp."""
+    step = [7, 11, 13, 17, 19, 23][salt]
+    return Array(shape, [factor * ((step * i + 5 * salt) % 61 - 30.25) / 16 for i in range(product(shape))])
 
 
 class Array:
@@ -119,19 +120,28 @@ def derivative(f, at, grad):
     return result
 
 
+def listed(numbers):
+    return "{" + ", ".join(f"{v:.17g}" for v in numbers) + "}"
+
+
+def of_shape(array):
+    return f'Shape{{{", ".join(map(str, array.shape))}}}'
+
+
 def print_golden(name, layer, x_shape, w_shape=None, biases=0):
-    x = Array(x_shape, values(product(x_shape), 7, 3, 11))
-    w = Array(w_shape, values(product(w_shape), 5, 1, 13)) if w_shape else None
-    b = Array([biases], values(biases, 3, 2, 7)) if biases else None
-    f = lambda: layer(x, w, b)
+    x = values(x_shape, 0)
+    parameters = {"weight": values(w_shape, 1, 0.5)} if w_shape else {}
+    if biases:
+        parameters["bias"] = values([biases], 2, 0.5)
+    f = lambda: layer(x, parameters.get("weight"), parameters.get("bias"))
     y = f()
-    grad = values(len(y.data), 9, 4, 17)
-    rows = [y.data, derivative(f, x, grad), derivative(f, w, grad) if w else [], derivative(f, b, grad) if b else []]
-    print(f'    {{"{name}",\n     Shape{{{", ".join(map(str, y.shape))}}},')
-    print(",\n".join("     {" + ", ".join(f"{v:.17g}" for v in row) + "}" for row in rows) + "},")
+    grad = values(y.shape, 5).data
+    print(f'    {{"{name}",\n     {of_shape(y)},\n     {listed(y.data)},\n     {listed(derivative(f, x, grad))},')
+    rows = [f'{{"{key}", {of_shape(p)}, {listed(derivative(f, p, grad))}}}' for key, p in parameters.items()]
+    print("     {" + ",\n      ".join(rows) + "}},")
 
 
-print("// Printed by convolution_golden.py; do not edit.\n// clang-format off\ninline const Golden kConvolutionGoldens[] = {")
+print("// Printed by convolution_golden.py; do not edit.\n// clang-format off\nconst std::vector<Golden> kConvolutionGoldens = {")
 print_golden("conv2d, groups", lambda x, w, b: conv2d(x, w, b, (2, 1), (1, 0), (1, 2), 2),
              [2, 4, 5, 5], [6, 2, 3, 2], 6)
 print_golden("conv2d, depthwise", lambda x, w, b: conv2d(x, w, b, (1, 1), (1, 1), (1, 1), 3),

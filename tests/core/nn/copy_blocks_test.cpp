@@ -1,11 +1,6 @@
 #include "muster/core/nn/compile/copy_blocks.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <vector>
-
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

@@ -1,9 +1,7 @@
 #include "muster/core/nn/divergence_check.h"
 
 #include "muster/core/data/in_memory.h"
-#include "muster/core/nn/multi_layer_network.h"
-#include "tests/support/batch_of.h"
-#include "tests/support/test.h"
+#include "tests/core/nn/test.h"
 
 namespace muster {
 namespace {

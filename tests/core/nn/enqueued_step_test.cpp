@@ -1,20 +1,13 @@
-#include <fmt/format.h>
-
 #include "muster/core/data/in_memory.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/computation_graph.h"
-#include "muster/core/nn/gradient_check.h"
-#include "muster/core/nn/multi_layer_network.h"
-#include "tests/core/nn/batches.h"
+#include "tests/core/nn/test.h"
+#include "tests/core/nn/user_layer.h"
 #include "tests/support/all_updaters.h"
 #include "tests/support/allocations.h"
-#include "tests/support/arrays.h"
 #include "tests/support/devices.h"
-#include "tests/support/list_iterator.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/network_probe.h"
-#include "tests/support/temporary_directory.h"
-#include "tests/support/test.h"
 
 // Enqueued and recorded steps, as on a GPU. On request the CPU does the same, with the same bits as steps
 // that are computed immediately.
@@ -116,54 +109,32 @@ void checkBothWays(const Configuration& configuration, const std::vector<Batch>&
       test::sameBits(enqueued.block(BlockKind::Gradients).values, atOnce.block(BlockKind::Gradients).values));
 }
 
-/// y = 2 x; does not declare that it can be recorded.
-struct Twice {
-  static constexpr std::string_view kType = "twice";
-  std::string name = {};
-  Shape outputShape(const Shape& input) const { return input; }
-  std::unique_ptr<ModuleProgram> compile(const ModuleBinding&, Context& context) const {
-    struct Program final : ModuleProgram {
-      explicit Program(Context& c) : context(c) {}
-      void forward(const Tensor& x, Tensor& y, const StepInfo&) override { scale(2, x, y, context); }
-      void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX,
-                    const StepInfo& info) override {
-        weight = info.lossWeight;
-        if (gradX.defined()) scale(2, gradY, gradX, context);
-      }
-      Context& context;
-    };
-    return std::make_unique<Program>(context);
+struct TwiceProgram final : test::CopyProgram {
+  using CopyProgram::CopyProgram;
+  void forward(const Tensor& x, Tensor& y, const StepInfo&) override { scale(2, x, y, context); }
+  void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo& info) override {
+    weight = info.lossWeight;
+    if (gradX.defined()) scale(2, gradY, gradX, context);
   }
-  void fields(Fields&) {}
-  void validate() const {}
-
   static inline double weight = 0;
 };
+/// y = 2 x; does not declare that it can be recorded.
+struct Twice : test::UserLayer<TwiceProgram> {
+  static constexpr std::string_view kType = "twice";
+};
 
-/// y = x; declares that it can be recorded, but allocates in its backward pass.
-struct Allocating {
-  static constexpr std::string_view kType = "allocating";
-  std::string name = {};
-  Shape outputShape(const Shape& input) const { return input; }
-  std::vector<ParameterSpec> parameters(const Shape&) const { return {}; }
-  std::unique_ptr<ModuleProgram> compile(const ModuleBinding&, Context& context) const {
-    struct Program final : ModuleProgram {
-      explicit Program(Context& c) : context(c) {}
-      bool recordable() const override { return true; }
-      void forward(const Tensor& x, Tensor& y, const StepInfo&) override { copy(x, y, context); }
-      void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
-        const Tensor memory =
-            allocates ? Tensor::zeros({1 << 20}, DType::Float32, context.device()) : Tensor();
-        if (gradX.defined()) copy(gradY, gradX, context);
-      }
-      Context& context;
-    };
-    return std::make_unique<Program>(context);
+struct AllocatingProgram final : test::CopyProgram {
+  using CopyProgram::CopyProgram;
+  bool recordable() const override { return true; }
+  void backward(const Tensor& x, const Tensor& y, Tensor& gradY, Tensor& gradX, const StepInfo& i) override {
+    const Tensor memory = allocates ? Tensor::zeros({1 << 20}, DType::Float32, context.device()) : Tensor();
+    CopyProgram::backward(x, y, gradY, gradX, i);
   }
-  void fields(Fields&) {}
-  void validate() const {}
-
   static inline bool allocates = true;
+};
+/// y = x; declares that it can be recorded, but allocates in its backward pass.
+struct Allocating : test::UserLayer<AllocatingProgram> {
+  static constexpr std::string_view kType = "allocating";
 };
 
 /// Plain descent without `settings()`.
@@ -223,12 +194,12 @@ TEST_CASE("steps with a user-defined layer that does not declare itself recordab
   configuration.layers.insert(configuration.layers.begin() + 1, Twice{});
   checkBothWays<MultiLayerNetwork>(configuration, mixture(12), false);
   // And it gets the loss's weight.
-  Twice::weight = 0;
+  TwiceProgram::weight = 0;
   MultiLayerNetwork model(configuration);
   model.init();
   test::setEnqueuedSteps(model, true);
   model.step(test::classBatch({1, 8, 8}, 7, 3, 1));
-  CHECK(Twice::weight == 7);
+  CHECK(TwiceProgram::weight == 7);
 
   auto onDevice = images();
   onDevice.layers[3] = OnDevice(onDevice.layers[3], Device::cpu());
@@ -240,10 +211,10 @@ TEST_CASE_ON("a layer that allocates during a recording ends it, and the steps c
   Context context(Where::device(), Where::options());
   auto configuration = images();
   // Between two layers with gradients beside each other, so that the side stream is part of the recording.
-  configuration.layers.insert(configuration.layers.begin() + 3, Allocating{.name = "allocating"});
+  configuration.layers.insert(configuration.layers.begin() + 3, Allocating{{"allocating"}});
   const auto batches = mixture(24);
   const auto train = [&](bool allocates) {
-    Allocating::allocates = allocates;
+    AllocatingProgram::allocates = allocates;
     auto model = std::make_unique<MultiLayerNetwork>(configuration, context);
     model->init();
     const auto scores = scoresOf(*model, batches);
@@ -258,15 +229,14 @@ TEST_CASE_ON("a layer that allocates during a recording ends it, and the steps c
   const auto recorded = train(false);  // in the same context
   CHECK(broken.second == recorded.second);
   CHECK(sameState(*broken.first, *recorded.first));
-  Allocating::allocates = true;
+  AllocatingProgram::allocates = true;
 }
 
 TEST_CASE("a step waits for an updater without settings, and gives the same bits") {
   checkBothWays<MultiLayerNetwork>(images(OwnRule{.learningRate = 0.05}), mixture(12), true);
 }
 
-TEST_CASE_ON("batches of a resident data set are gathered on the network's device", Where,
-             MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("batches of a resident data set are gathered on the network's device") {
   const auto all = asBytes(test::classBatch({1, 8, 8}, 37, 3, 2));
   const auto train = [&](MemoryPlacement placement, bool enqueued) {
     Context context(Where::device(), Where::options());
@@ -324,66 +294,43 @@ TEST_CASE("enqueued steps allocate nothing, with batches of two sizes and with a
   CHECK(std::isfinite(sum));
 }
 
-TEST_CASE("a network keeps a few programs and batch forms; tickets of steps outlive both") {
-  MultiLayerNetwork model(images()), reference(images());
-  initEnqueued(model, reference);
-  std::vector<StepTicket> tickets;
-  std::vector<double> expected;
-  // Twelve batch sizes, and five forms of one of them: several times more than are kept.
-  std::vector<Batch> batches;
-  for (std::int64_t i = 0; i < 12; ++i) batches.push_back(test::classBatch({1, 8, 8}, 2 + i, 3, 1));
-  for (int i = 0; i < 5; ++i) batches.push_back(ofForm(i));
-  const test::LogLines lines;
-  const std::string told =
-      "warning: network: batches of more than 8 sizes take turns; steps of the others are prepared again "
-      "each time";
-  for (int round = 0; round < 3; ++round) {
-    for (const auto& batch : batches) {
-      tickets.push_back(model.step(batch));
-      expected.push_back(reference.step(batch).wait().score);
+TEST_CASE(
+    "a network keeps a few batch sizes and forms, and says once that more take turns; tickets outlive both") {
+  const auto sizes = [](int count) {
+    std::vector<Batch> batches;
+    for (int i = 0; i < count; ++i) batches.push_back(test::classBatch({1, 8, 8}, 2 + i, 3, 1));
+    return batches;
+  };
+  const auto forms = [](int count) {
+    std::vector<Batch> batches;
+    for (int i = 0; i < count; ++i) batches.push_back(ofForm(i));
+    return batches;
+  };
+  for (const auto& [kept, batches, more, what] : {std::tuple{8, sizes(8), sizes(12), "sizes"},
+                                                  {4, forms(4), forms(5), "forms (masks, element types)"}}) {
+    CAPTURE(what);
+    MultiLayerNetwork model(images()), reference(images());
+    initEnqueued(model, reference);
+    const test::LogLines lines;
+    const auto warning =
+        fmt::format("warning: network: batches of more than {} {} take turns; ", kept, what) +
+        "steps of the others are prepared again each time";
+    std::vector<StepTicket> tickets;
+    std::vector<double> expected;
+    for (const auto* some : {&batches, &more}) {
+      for (int round = 0; round < 3; ++round)
+        for (const auto& batch : *some) {
+          tickets.push_back(model.step(batch));
+          expected.push_back(reference.step(batch).wait().score);
+        }
+      CHECK(std::ranges::count(lines.all(), warning) == (some == &batches ? 0 : 1));
     }
-    CHECK(std::ranges::count(lines.all(), told) == (round == 0 ? 0 : 1));  // a size was removed twice
+    for (std::size_t i = 0; i < tickets.size(); ++i) CHECK(tickets[i].wait().score == expected[i]);
+    CHECK(sameState(model, reference));
   }
-  for (std::size_t i = 0; i < tickets.size(); ++i) CHECK(tickets[i].wait().score == expected[i]);
-  CHECK(sameState(model, reference));
 }
 
-TEST_CASE("alternating between more batch forms than are kept is logged once, and gives the same steps") {
-  MultiLayerNetwork model(images()), reference(images());
-  initEnqueued(model, reference);
-  const test::LogLines lines;
-  const std::string told =
-      "warning: network: batches of more than 4 forms (masks, element types) take turns; steps of the others "
-      "are prepared again each time";
-  for (int forms = 4; forms <= 5; ++forms) {
-    for (int round = 0; round < 3; ++round)
-      for (int form = 0; form < forms; ++form) {
-        const auto batch = ofForm(form);
-        CHECK(model.step(batch).wait().score == reference.step(batch).wait().score);
-      }
-    CHECK(std::ranges::count(lines.all(), told) == (forms == 4 ? 0 : 1));
-  }
-  CHECK(sameState(model, reference));
-}
-
-TEST_CASE_ON("a loss that is not finite changes neither parameters nor the updater's state", Where,
-             MUSTER_TEST_DEVICES) {
-  Context context(Where::device(), Where::options());
-  MultiLayerNetwork model(images(), context), before(images());
-  initEnqueued(model, before);
-  auto batch = test::classBatch({1, 8, 8}, 16, 3, 1);
-  for (int i = 0; i < 4; ++i) model.step(batch);
-  before.copyStateFrom(model);
-  const float good = std::exchange(batch.features[0].value.data<float>()[7], test::kNan);
-  CHECK(std::isnan(model.step(batch).wait().score));
-  CHECK(sameState(model, before));
-  batch.features[0].value.data<float>()[7] = good;
-  CHECK(std::isfinite(model.step(batch).wait().score));
-  CHECK_FALSE(sameState(model, before));
-}
-
-TEST_CASE_ON("a gradient that is not finite although its score is changes nothing, and is named", Where,
-             MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("a gradient or a score that is not finite changes nothing, and the gradient is named") {
   Context context(Where::device(), Where::options());
   for (const double clipNorm : {0.0, 1.0}) {
     const MultiLayerConfiguration configuration{
@@ -398,13 +345,17 @@ TEST_CASE_ON("a gradient that is not finite although its score is changes nothin
     for (int i = 0; i < 4; ++i) model.step(batch);
     before.copyStateFrom(model);
     const auto refused = [&] { return *copyTo(model.stepRefused(), Device::cpu()).data<double>(); };
-    const float good = std::exchange(batch.features[0].value.data<float>()[6 + 2], test::kInfinity);
+    float& value = batch.features[0].value.data<float>()[6 + 2];
+    const float good = std::exchange(value, test::kInfinity);
     CHECK(test::thrown<NonFiniteScore>([&] {
             model.step(batch).wait();
           }).starts_with("the gradient of dense1.weight is not finite: element 2;"));
     CHECK(refused() == 1);
     CHECK(sameState(model, before));
-    batch.features[0].value.data<float>()[6 + 2] = good;
+    value = test::kNan;
+    CHECK(std::isnan(model.step(batch).wait().score));
+    CHECK(sameState(model, before));
+    value = good;
     CHECK(model.step(batch).weight() == 4.0);
     CHECK(std::isfinite(model.step(batch).wait().score));
     CHECK(refused() == 0);
@@ -414,19 +365,7 @@ TEST_CASE_ON("a gradient that is not finite although its score is changes nothin
   }
 }
 
-TEST_CASE("fit() with enqueued steps names the batch whose score is not finite") {
-  MultiLayerNetwork model(images());
-  model.init();
-  test::setEnqueuedSteps(model, true);
-  std::vector<Batch> batches = mixture(6);
-  batches[1].features[0].value = cloneTensor(batches[1].features[0].value);
-  batches[1].features[0].value.data<float>()[7] = test::kNan;
-  test::ListIterator data(batches);
-  CHECK(test::thrown<NonFiniteScore>([&] { model.fit(data); }).starts_with("batch 2 of epoch 1: the score"));
-}
-
-TEST_CASE_ON("an invalid mask changes neither parameters nor the updater's state", Where,
-             MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("an invalid mask changes neither parameters nor the updater's state") {
   Context context(Where::device(), Where::options());
   for (const bool enqueued : {true, false}) {
     if (!enqueued && !Where::device().isCpu()) continue;
@@ -447,7 +386,7 @@ TEST_CASE_ON("an invalid mask changes neither parameters nor the updater's state
   }
 }
 
-TEST_CASE_ON("a label out of range is reported when the score is read", Where, MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("a label out of range is reported when the score is read") {
   if (Where::device().isCpu()) return;  // the CPU finds it when the step is enqueued
   Context context(Where::device(), Where::options());
   MultiLayerNetwork model(images(), context);
@@ -458,8 +397,7 @@ TEST_CASE_ON("a label out of range is reported when the score is read", Where, M
   CHECK_REFUSED(ticket.wait(), "loss: the label of row 4 is 3, expected 0 to 2");
 }
 
-TEST_CASE_ON("enqueued training agrees with the CPU, and has the same bits twice", Where,
-             MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("enqueued training agrees with the CPU, and has the same bits twice") {
   Context context(Where::device(), Where::options());
   MultiLayerNetwork onCpu(images()), first(images(), context), second(images(), context);
   for (auto* model : {&onCpu, &first, &second}) model->init();
@@ -479,19 +417,17 @@ TEST_CASE_ON("enqueued training agrees with the CPU, and has the same bits twice
   CHECK(test::maxError(mine, test::toArray(theirs)) < 1e-3);
 }
 
-TEST_CASE_ON("gradients of enqueued steps agree with central differences", Where, MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("gradients of enqueued steps agree with central differences") {
   Context context(Where::device(), Where::options());
-  auto configuration = images();
-  MultiLayerNetwork model(configuration, context);
+  MultiLayerNetwork model(images(), context);
   model.init();
   test::setEnqueuedSteps(model, true);
   const Tensor before = copyTo(model.block(BlockKind::Parameters).values, Device::cpu());
-  const auto result = checkGradients(model, test::classBatch({1, 8, 8}, 6, 3, 4));
-  CHECK_MESSAGE(result.passed, result.toString());
+  test::checkGradientsOf(model, test::classBatch({1, 8, 8}, 6, 3, 4));
   CHECK(test::sameBits(copyTo(model.block(BlockKind::Parameters).values, Device::cpu()), before));
 }
 
-TEST_CASE_ON("a network's state moves between devices, and through files", Where, MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("a network's state moves between devices, and through files") {
   Context context(Where::device(), Where::options());
   MultiLayerNetwork trained(images(), context), there(images(), context), here(images());
   for (auto* model : {&trained, &there, &here}) model->init();
@@ -507,7 +443,7 @@ TEST_CASE_ON("a network's state moves between devices, and through files", Where
   CHECK(sameState(*Network::load(directory / "model.safetensors"), trained));
 }
 
-TEST_CASE_ON("forward() and backward() take and give tensors on the CPU", Where, MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("forward() and backward() take and give tensors on the CPU") {
   Context context(Where::device(), Where::options());
   const MultiLayerConfiguration configuration{
       .seed = 3,
@@ -526,7 +462,7 @@ TEST_CASE_ON("forward() and backward() take and give tensors on the CPU", Where,
   CHECK(test::maxError(gradInput[1], test::toArray(gradInput[0])) < 1e-5);
 }
 
-TEST_CASE_ON("a hundred epochs use no more memory than ten", Where, MUSTER_TEST_DEVICES) {
+TEST_ON_DEVICES("a hundred epochs use no more memory than ten") {
   Context context(Where::device(), Where::options());
   MultiLayerNetwork model(images(), context);
   model.init();

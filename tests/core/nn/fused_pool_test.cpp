@@ -1,9 +1,7 @@
 #include "muster/core/nn/computation_graph.h"
-#include "muster/core/nn/multi_layer_network.h"
 #include "muster/core/ops/conv2d.h"
-#include "tests/core/nn/batches.h"
+#include "tests/core/nn/test.h"
 #include "tests/support/network_probe.h"
-#include "tests/support/test.h"
 
 namespace muster {
 namespace {

@@ -1,7 +1,5 @@
 #include "muster/core/nn/compile/graph_order.h"
 
-#include <fmt/format.h>
-
 #include "muster/core/base/random.h"
 #include "muster/core/nn/layers.h"
 #include "tests/support/test.h"

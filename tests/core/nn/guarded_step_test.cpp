@@ -1,17 +1,12 @@
 #include "muster/core/nn/step/guarded_step.h"
 
-#include <doctest/doctest.h>
-
-#include <limits>
-#include <stdexcept>
-
 #include "tests/support/one_block_model.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+using test::kNan;
 
 /// Its forward pass moves a statistic; a step gives what the test sets, and counts updates.
 class Scripted final : public test::OneBlockModel {
@@ -88,10 +83,10 @@ TEST_CASE(
   const auto told = [&](const Batch& batch) {
     return test::thrown<NonFiniteScore>([&] { step.run(model, batch, false); });
   };
-  CHECK(told(rows(kNan)).find("the features hold nan: example 2 of the batch") != std::string::npos);
-  CHECK(told(rows(0)).find("gradient") != std::string::npos);
+  CHECK_CONTAINS(told(rows(kNan)), "the features hold nan: example 2 of the batch");
+  CHECK_CONTAINS(told(rows(0)), "gradient");
   model.slope = 1;
-  CHECK(told(rows(0)).find("statistics") != std::string::npos);
+  CHECK_CONTAINS(told(rows(0)), "statistics");
 }
 
 TEST_CASE("another exception of the model passes through, and the statistics are restored") {

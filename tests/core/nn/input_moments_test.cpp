@@ -1,12 +1,6 @@
 #include "muster/core/nn/step/input_moments.h"
 
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <limits>
-#include <vector>
-
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -46,6 +40,11 @@ TEST_CASE("rows are standardised by mean and deviation of each column, flags by 
   CHECK(standardised({4}, rows) == Numbers{{3, 7, 0.5f, 0}, {0.5f, 1, 2, 1}});
   const Tensor uneven = tensorOf({4, 1}, {0, 0, 0, 1});
   CHECK(standardised({1}, uneven) == Numbers{{0.25f}, {2}});
+  // Numbers, though between 0 and 1 or of magnitude 1; and a small difference at a large offset.
+  const Tensor others =
+      tensorOf({4, 3}, {0, 1, 1e9f, 0.5f, 1, 1e9f, 0.5f, -1, 1e9f + 128, 1, -1, 1e9f + 128});
+  CHECK(standardised({3}, others) ==
+        Numbers{{0.5f, 0, 1e9f + 64}, {static_cast<float>(std::sqrt(8.0)), 1, 1.0f / 64}});
 }
 
 TEST_CASE("a range maps the smallest value to 0 and the largest to 1; a constant has scale 1") {

@@ -1,11 +1,7 @@
 #include "muster/core/nn/step/kept_statistics.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <vector>
-
 #include "muster/core/device/context.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

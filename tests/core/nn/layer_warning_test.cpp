@@ -1,47 +1,32 @@
 #include "muster/core/base/log.h"
-#include "muster/core/nn/multi_layer_network.h"
-#include "tests/core/nn/batches.h"
+#include "tests/core/nn/test.h"
+#include "tests/core/nn/user_layer.h"
 #include "tests/support/log_lines.h"
-#include "tests/support/test.h"
 
 namespace muster {
 namespace {
 
 bool deviceFails = false;
 
-class CopyProgram final : public ModuleProgram {
- public:
-  explicit CopyProgram(Context& context) : context_(context) {}
-  void forward(const Tensor& x, Tensor& y, const StepInfo&) override {
+struct SlowProgram final : test::CopyProgram {
+  using CopyProgram::CopyProgram;
+  void forward(const Tensor& x, Tensor& y, const StepInfo& info) override {
     if (deviceFails) throw DeviceFailure("an allocation while recording");
-    copy(x, y, context_);
+    CopyProgram::forward(x, y, info);
   }
-  void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
-    if (gradX.defined()) copy(gradY, gradX, context_);
-  }
-
- private:
-  Context& context_;
 };
 
 /// The identity, which warns when it is planned.
-struct Slow {
+struct Slow : test::UserLayer<SlowProgram> {
   static constexpr std::string_view kType = "test-slow";
-  std::string name = {};
-  Shape outputShape(const Shape& input) const { return input; }
-  std::vector<ParameterSpec> parameters(const Shape&) const { return {}; }
-  std::unique_ptr<ModuleProgram> compile(const ModuleBinding&, Context& context) const {
+  std::unique_ptr<ModuleProgram> compile(const ModuleBinding& binding, Context& context) const {
     logWarning("planned with a slow algorithm");
-    return std::make_unique<CopyProgram>(context);
+    return UserLayer::compile(binding, context);
   }
-  void fields(Fields& f) { f.field("name", name); }
-  void validate() const {}
 };
 
 MultiLayerConfiguration withSlowLayer() {
-  return {.seed = 3,
-          .inputShape = {8},
-          .layers = {Dense{.units = 4}, Slow{.name = "slow"}, Output{.classes = 3}}};
+  return {.seed = 3, .inputShape = {8}, .layers = {Dense{.units = 4}, Slow{{"slow"}}, Output{.classes = 3}}};
 }
 
 TEST_CASE("a warning of a layer's plan begins with the layer's name") {

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Golden values for layers and for the end of a network, in float64.
+"""Golden values for layers, in float64.
 
     python3 layers_golden.py > layers_golden.inc
 
 Written from the definitions, one element or one step at a time, without a look at the C++ code. The gradients
-of sum(weights * y), and of the loss, are central differences, so that no derivative is worked out by hand.
-No input is zero and none are equal, so that ReLU and the maximum have no kinks within a step.
+of sum(weights * y) are central differences, so that no derivative is worked out by hand. No input is zero and none are equal, so that ReLU and the maximum have no kinks within a step.
 """
 
 import math
@@ -180,11 +179,6 @@ def of_shape(array):
     return "Shape{" + ", ".join(map(str, array.shape)) + "}"
 
 
-def print_parameters(f, p):
-    rows = [f'      {{"{name}", {of_shape(w)}, {listed(derivative(f, w))}}}' for name, w in p.items()]
-    print("     {" + ",\n".join(rows).lstrip() + "}},")
-
-
 def print_layer(name, layer, x, shapes=None):
     """Parameters are small: sums of many would saturate the gates."""
     p = {key: values(shape, 1 + i) / 2 for i, (key, shape) in enumerate((shapes or {}).items())}
@@ -193,36 +187,8 @@ def print_layer(name, layer, x, shapes=None):
     f = lambda: (grad * layer(x, p)).sum()
     print(f'    {{"{name}",\n     {of_shape(y)},\n     {listed(y)},')
     print("     {}," if x.dtype == np.int64 else f"     {listed(derivative(f, x))},")
-    print_parameters(f, p)
-
-
-def print_loss(name, per_step, activation, loss, labels, mask):
-    """A dense layer with tanh, the layer at the end, and the loss: a row's times its weight, over all weights."""
-    x = values((2, 3, 2) if per_step else (3, 4), 0)
-    p = {"d.weight": (3, x.shape[-1]), "d.bias": (3,), "o.weight": (4, 3), "o.bias": (4,)}
-    p = {key: values(shape, 1 + i) / 2 for i, (key, shape) in enumerate(p.items())}
-
-    def output():
-        hidden = np.tanh(dense(x, {"weight": p["d.weight"], "bias": p["d.bias"]}))
-        return activation(dense(hidden, {"weight": p["o.weight"], "bias": p["o.bias"]}))
-
-    weights = np.ones(x.shape[:-1]) if mask is None else np.array(mask, dtype=np.float64)
-    f = lambda: (weights * loss(output(), labels)).sum() / weights.sum()
-    print(f'    {{"{name}", {f():.12g}, {weights.sum():g},\n     {listed(output())},')
-    print_parameters(f, p)
-
-
-def cross_entropy(y, labels):
-    labels = np.eye(4)[labels] if labels.dtype == np.int64 else labels
-    return -(labels * np.log(y)).sum(axis=-1)
-
-
-def squared_error(y, labels):
-    return ((y - labels) ** 2).mean(axis=-1)
-
-
-def binary_cross_entropy(y, labels):
-    return -(labels * np.log(y) + (1 - labels) * np.log(1 - y)).mean(axis=-1)
+    rows = [f'      {{"{name}", {of_shape(w)}, {listed(derivative(f, w))}}}' for name, w in p.items()]
+    print("     {" + ",\n".join(rows).lstrip() + "}},")
 
 
 image, sequence, row = values((2, 2, 4, 3), 0), values((3, 4, 2), 0), values((3, 5), 0)
@@ -265,15 +231,4 @@ for sequences, word in ((True, ""), (False, ", last")):
                     {"weight": (8, 2), "recurrentWeight": (8, 2), "bias": (8,)})
         print_layer("gru" + word + name, lambda x, p: gru(x, p, mask, sequences), sequence,
                     {"weight": (6, 2), "recurrentWeight": (6, 2), "bias": (6,), "recurrentBias": (2,)})
-print("};\n\nconst std::vector<LossGolden> kLossGoldens = {")
-classes, classes_over_time = np.array([2, 0, 3]), np.array([[1, 3, 0], [2, 2, 1]])
-soft = softmax(values((3, 4), 4), 1)
-PART, PART_OVER_TIME = [1, 0, 0.5], [[1, 1, 0], [1, 0, 0]]
-for name, mask in (("", None), (", masked", PART)):
-    print_loss("nll" + name, False, ACTIVATIONS["softmax"], cross_entropy, classes, mask)
-    print_loss("nll of rows" + name, False, ACTIVATIONS["softmax"], cross_entropy, soft, mask)
-    print_loss("mse" + name, False, np.tanh, squared_error, soft, mask)
-    print_loss("bce" + name, False, sigma, binary_cross_entropy, soft, mask)
-for name, mask in (("", None), (", masked", PART_OVER_TIME)):
-    print_loss("nll over time" + name, True, ACTIVATIONS["softmax"], cross_entropy, classes_over_time, mask)
 print("};")

@@ -1,12 +1,7 @@
-#include "muster/core/nn/layers.h"
-#include "muster/core/nn/multi_layer_network.h"
-#include "tests/support/arrays.h"
-#include "tests/support/batch_of.h"
-#include "tests/support/test.h"
+#include "tests/core/nn/test.h"
 
-// Layers, and how a network ends, against values from a float64 script: outputs, gradients, and the order,
-// names and shapes of parameters. Grouped convolutions and their relatives are in convolution_layers_test,
-// normalisation in norm_layers_test.
+// Layers against values from a float64 script: outputs, gradients, and the order, names and shapes of
+// parameters. Normalisation is in norm_layers_test, the vertices of graphs in vertices_test.
 
 namespace muster {
 namespace {
@@ -24,13 +19,7 @@ struct Golden {
   std::vector<GoldenParameter> parameters;
 };
 
-struct LossGolden {
-  std::string_view name;
-  double score, weight;
-  std::vector<double> output;
-  std::vector<GoldenParameter> parameters;
-};
-
+#include "tests/core/nn/convolution_golden.inc"
 #include "tests/core/nn/layers_golden.inc"
 
 /// As values() in layers_golden.py.
@@ -48,12 +37,12 @@ Tensor tensorOf(const Shape& shape, std::size_t salt, double factor = 1) {
   return test::toTensor(values(shape, salt, factor));
 }
 
-template <typename T>
-const T& find(const std::vector<T>& goldens, std::string_view name) {
-  for (const auto& golden : goldens)
-    if (golden.name == name) return golden;
+const Golden& goldenOf(std::string_view name) {
+  for (const auto* goldens : {&kLayerGoldens, &kConvolutionGoldens})
+    for (const auto& golden : *goldens)
+      if (golden.name == name) return golden;
   FAIL("no golden values for " << std::string(name));
-  return goldens.front();
+  return kLayerGoldens.front();
 }
 
 void checkClose(const Tensor& tensor, const Shape& shape, const std::vector<double>& expected) {
@@ -63,9 +52,8 @@ void checkClose(const Tensor& tensor, const Shape& shape, const std::vector<doub
 /// Runs a layer forward and backward on `input`, offered in `layout`.
 void check(std::string_view name, const Layer& layer, const Tensor& input, const Tensor& mask = {},
            Layout layout = Layout::RowMajor) {
-  CAPTURE(name);
-  CAPTURE(nameOf(layout));
-  const Golden& golden = find(kLayerGoldens, name);
+  INFO(name, ", ", nameOf(layout));
+  const Golden& golden = goldenOf(name);
   const Module& module = layer.module();
   const Shape example[] = {input.shape().dropFirst()};
   REQUIRE(module.outputShape(example).prepend(input.shape()[0]) == golden.output);
@@ -121,86 +109,59 @@ void checkMasked(const std::string& name, const Layer& layer, const Tensor& inpu
   for (const auto& [suffix, mask] : masks()) check(name + suffix, layer, input, mask);
 }
 
-/// Checks a loss after a dense layer with tanh.
-void checkLoss(std::string_view name, const Output& output, const Tensor& labels, const Tensor& mask) {
-  CAPTURE(name);
-  const LossGolden& golden = find(kLossGoldens, name);
-  const Shape input = output.perStep ? Shape{3, 2} : Shape{4};
-  MultiLayerNetwork model(
-      {.inputShape = input,
-       .layers = {Dense{.units = 3, .activation = Activation::Tanh, .perStep = output.perStep, .name = "d"},
-                  output}});
-  model.init();
-  for (std::size_t i = 0; i < golden.parameters.size(); ++i) {
-    const auto& [segment, shape, gradient] = golden.parameters[i];
-    const Tensor parameter = model.block(BlockKind::Parameters).segment(std::string(segment));
-    REQUIRE(parameter.shape() == shape);
-    std::ranges::copy(tensorOf(shape, 1 + i, 0.5).span<float>(), parameter.data<float>());
-  }
-  Batch batch = test::batchOf(tensorOf(input.prepend(output.perStep ? 2 : 3), 0), labels);
-  if (mask.defined()) batch.masks.push_back({"mask", mask});
-  const Tensor& gradients = model.block(BlockKind::Gradients).values;
-  std::ranges::fill(gradients.span<float>(), test::kNan);
-  const auto step = model.gradient(batch).wait();
-  CHECK(step.score == doctest::Approx(golden.score).epsilon(1e-6));
-  CHECK(step.weight == golden.weight);
-  for (const auto& [segment, shape, gradient] : golden.parameters) {
-    CAPTURE(segment);
-    checkClose(model.block(BlockKind::Gradients).segment(std::string(segment)), shape, gradient);
-  }
-  const Tensor predicted = model.output(batch.features[0].value);
-  checkClose(predicted, predicted.shape(), golden.output);
-}
-
 }  // namespace
 
-TEST_CASE("convolutions and dense layers agree with values from a float64 script") {
+TEST_CASE("layers of images agree with values from a float64 script, in every layout") {
   checkImages("conv2d", Conv2d{.outChannels = 3, .kernel = {3, 2}});
   checkImages("conv2d, tanh", Conv2d{.outChannels = 2,
                                      .kernel = {2, 2},
                                      .stride = {2, 1},
                                      .padding = {1, 1},
                                      .activation = Activation::Tanh});
-  check("dense", Dense{.units = 4}, tensorOf({3, 5}, 0));
-  check("dense, gelu", Dense{.units = 4, .activation = Activation::GELU, .bias = false}, tensorOf({3, 5}, 0));
-  check("dense, per step", Dense{.units = 3, .activation = Activation::Sigmoid, .perStep = true},
-        tensorOf({3, 4, 2}, 0));
-}
-
-TEST_CASE("activations as layers agree with values from a float64 script") {
-  for (const auto& [activation, word] : EnumNames<Activation>::kNames)
-    checkImages("activation, " + std::string(word), ActivationLayer{.activation = activation}, {2, 3, 2, 1});
-  check("activation, softmax over time", ActivationLayer{.activation = Activation::Softmax},
-        tensorOf({2, 2, 3}, 0));
-}
-
-TEST_CASE("pooling agrees with values from a float64 script") {
+  Conv2d groups{.outChannels = 6, .kernel = {3, 2}, .stride = {2, 1}, .padding = {1, 0}, .dilation = {1, 2}};
+  groups.groups = 2;
+  checkImages("conv2d, groups", groups, {2, 4, 5, 5});
+  checkImages("conv2d, depthwise",
+              Conv2d{.outChannels = 3, .kernel = {3, 3}, .padding = {1, 1}, .groups = 3, .bias = false},
+              {2, 3, 4, 3});
+  ConvTranspose2d transposed{.outChannels = 2, .kernel = {3, 2}, .stride = {2, 3}, .padding = {1, 0}};
+  transposed.outputPadding = transposed.dilation = {1, 2};
+  checkImages("convtranspose2d", transposed, {2, 3, 3, 2});
+  checkImages(
+      "convtranspose2d, groups",
+      ConvTranspose2d{.outChannels = 6, .kernel = {2, 3}, .padding = {0, 1}, .groups = 2, .bias = false},
+      {1, 4, 3, 3});
+  checkImages("upsample2d, nearest", Upsample2d{.scale = {2, 3}}, {1, 2, 2, 3});
+  checkImages("upsample2d, bilinear", Upsample2d{.scale = {3, 2}, .mode = UpsampleMode::Bilinear},
+              {1, 2, 2, 3});
+  checkImages("zeropad2d", ZeroPad2d{.padding = {1, 0, 2, 3}}, {1, 2, 2, 3});
   checkImages("maxpool2d", MaxPool2d{});
   checkImages("maxpool2d, padding", MaxPool2d{.kernel = {3, 2}, .stride = {1, 2}, .padding = {1, 1}});
   checkImages("avgpool2d", AveragePool2d{});
   checkImages("avgpool2d, padding", AveragePool2d{.kernel = {3, 2}, .stride = {1, 2}, .padding = {1, 1}});
   checkImages("globalpool2d, max", GlobalPool2d{.kind = PoolKind::Max});
   checkImages("globalpool2d, average", GlobalPool2d{});
+  for (const auto& [activation, word] : EnumNames<Activation>::kNames)
+    checkImages("activation, " + std::string(word), ActivationLayer{.activation = activation}, {2, 3, 2, 1});
 }
 
-TEST_CASE("pooling along sequences agrees with values from a float64 script, and refuses invalid sizes") {
-  const Tensor x = tensorOf({3, 4, 2}, 0);
-  check("maxpool1d", MaxPool1d{}, x);
-  check("maxpool1d, padding", MaxPool1d{.kernel = 3, .stride = 1, .padding = 1}, x);
-  check("avgpool1d", AveragePool1d{}, x);
-  check("avgpool1d, padding", AveragePool1d{.kernel = 3, .stride = 1, .padding = 1}, x);
-
-  CHECK(MaxPool1d{.kernel = 3}.outputShape({7, 2}) == Shape{2, 2});
-  const auto refusal = [](const MaxPool1d& layer, const Shape& input) {
-    return test::thrown<InvalidArgument>([&] {
-      layer.validate();
-      layer.outputShape(input);
-    });
-  };
-  CHECK(refusal({}, {4}) == "maxpool1d: expected a sequence [T, F] of at least one step, got [4]");
-  CHECK(refusal({.kernel = 5}, {4, 2}) == "maxpool1d: a kernel of 5 does not fit 4 steps with padding 0");
-  CHECK(refusal({.padding = 2}, {4, 2}) ==
-        "maxpool1d: padding must be between 0 and half the kernel, got 2 with kernel 2");
+TEST_CASE("layers of rows and along sequences agree with values from a float64 script") {
+  const Tensor rows = tensorOf({3, 5}, 0), steps = tensorOf({3, 4, 2}, 0);
+  check("dense", Dense{.units = 4}, rows);
+  check("dense, gelu", Dense{.units = 4, .activation = Activation::GELU, .bias = false}, rows);
+  check("dense, per step", Dense{.units = 3, .activation = Activation::Sigmoid, .perStep = true}, steps);
+  check("activation, softmax over time", ActivationLayer{.activation = Activation::Softmax},
+        tensorOf({2, 2, 3}, 0));
+  check("maxpool1d", MaxPool1d{}, steps);
+  check("maxpool1d, padding", MaxPool1d{.kernel = 3, .stride = 1, .padding = 1}, steps);
+  check("avgpool1d", AveragePool1d{}, steps);
+  check("avgpool1d, padding", AveragePool1d{.kernel = 3, .stride = 1, .padding = 1}, steps);
+  check("conv1d", Conv1d{.outChannels = 4, .kernel = 3, .stride = 2, .padding = 1}, tensorOf({2, 6, 3}, 0));
+  check("conv1d, groups and dilation",
+        Conv1d{.outChannels = 6, .kernel = 3, .dilation = 2, .groups = 2, .bias = false},
+        tensorOf({2, 6, 4}, 0));
+  check("conv1d, causal", Conv1d{.outChannels = 3, .kernel = 3, .dilation = 2, .causal = true},
+        tensorOf({2, 5, 2}, 0));
 }
 
 TEST_CASE("layers over time agree with values from a float64 script, with masks") {
@@ -217,33 +178,6 @@ TEST_CASE("layers over time agree with values from a float64 script, with masks"
   const Tensor wide = tensorOf({3, 4, 4}, 0, 0.5);
   checkMasked("selfattention", SelfAttention{.heads = 2}, wide);
   checkMasked("selfattention, causal", SelfAttention{.heads = 2, .causal = true}, wide);
-}
-
-TEST_CASE("output layers agree with values from a float64 script: outputs, losses, gradients") {
-  const Tensor classes = test::integers({2, 0, 3}, {3}),
-               overTime = test::integers({1, 3, 0, 2, 2, 1}, {2, 3});
-  test::Array soft = values({3, 4}, 4);
-  for (std::int64_t n = 0; n < 3; ++n) {
-    double sum = 0;
-    for (std::int64_t c = 0; c < 4; ++c) sum += std::exp(soft.at(4 * n + c));
-    for (std::int64_t c = 0; c < 4; ++c) soft.at(4 * n + c) = std::exp(soft.at(4 * n + c)) / sum;
-  }
-  const Tensor rows = test::toTensor(soft);
-  for (const auto& [suffix, mask] :
-       {NamedMask{"", {}}, NamedMask{", masked", Tensor::of({1, 0, 0.5f}, {3})}}) {
-    checkLoss("nll" + suffix, {.classes = 4, .name = "o"}, classes, mask);
-    checkLoss("nll of rows" + suffix, {.classes = 4, .name = "o"}, rows, mask);
-    checkLoss("mse" + suffix,
-              {.classes = 4, .loss = Loss::MeanSquaredError, .activation = Activation::Tanh, .name = "o"},
-              rows, mask);
-    checkLoss(
-        "bce" + suffix,
-        {.classes = 4, .loss = Loss::BinaryCrossEntropy, .activation = Activation::Sigmoid, .name = "o"},
-        rows, mask);
-  }
-  const Output steps{.classes = 4, .perStep = true, .name = "o"};
-  checkLoss("nll over time", steps, overTime, {});
-  checkLoss("nll over time, masked", steps, overTime, Tensor::of({1, 1, 0, /**/ 1, 0, 0}, {2, 3}));
 }
 
 }  // namespace muster

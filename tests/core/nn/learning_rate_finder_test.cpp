@@ -1,11 +1,6 @@
 #include "muster/core/nn/learning_rate_finder.h"
 
-#include "muster/core/nn/multi_layer_network.h"
-#include "tests/core/nn/batches.h"
-#include "tests/support/batch_of.h"
-#include "tests/support/list_iterator.h"
-#include "tests/support/state_bits.h"
-#include "tests/support/test.h"
+#include "tests/core/nn/test.h"
 
 using namespace muster;
 using namespace muster::test;

@@ -1,13 +1,8 @@
 #include "muster/core/nn/step/network_batch.h"
 
-#include <doctest/doctest.h>
-
-#include <array>
-#include <vector>
-
 #include "muster/core/nn/layers.h"
 #include "muster/core/nn/step/network_loss.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -111,6 +106,11 @@ TEST_CASE("features must have at least one example of the input's shape") {
       "network: expected x [2, 3] with at least one example before it, got float32 [1, 4, 3] on cpu; a "
       "network's sequences keep their length: cut or pad to 2 steps and mask the padding, or state 0 "
       "for any length");
+  CHECK_REFUSED(
+      requireInput(fixed, 0, Tensor::zeros({1, 1, 3})),
+      "network: expected x [2, 3] with at least one example before it, got float32 [1, 1, 3] on cpu; a "
+      "network's sequences keep their length: pad to 2 steps and mask the padding, or state 0 for any "
+      "length");
   for (const Shape& shape : {Shape{1, 0, 3}, Shape{1, 9, 2}, Shape{1, 9}, Shape{0, 9, 3}})
     CHECK_THROWS_AS(requireInput(open, 0, Tensor::zeros(shape)), InvalidArgument);
 }
@@ -138,10 +138,6 @@ TEST_CASE("two inputs that leave sizes open must have the same ones") {
 }
 
 TEST_CASE("masks that nothing reads are refused") {
-  struct Row {
-    std::vector<const char*> masks;
-    const char* text;
-  };
   std::vector<const Tensor*> features;
   const NetworkPlan one = planOf({2}, {Output{.classes = 3}}),
                     two = planOf({2}, {Output{.classes = 3}, Output{.classes = 3}});

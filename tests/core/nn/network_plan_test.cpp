@@ -1,9 +1,7 @@
 #include "muster/core/nn/compile/network_plan.h"
 
-#include <doctest/doctest.h>
-
 #include "muster/core/nn/layers.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

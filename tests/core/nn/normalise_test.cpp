@@ -3,20 +3,14 @@
 #include "muster/core/data/in_memory.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/computation_graph.h"
-#include "muster/core/nn/gradient_check.h"
 #include "muster/core/nn/learning_rate_finder.h"
-#include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/inference/parallel_inference.h"
 #include "muster/parallel/parallel_wrapper.h"
-#include "tests/core/nn/batches.h"
+#include "tests/core/nn/test.h"
 #include "tests/parallel/on_nodes.h"
 #include "tests/support/allocations.h"
-#include "tests/support/arrays.h"
-#include "tests/support/batch_of.h"
-#include "tests/support/list_iterator.h"
-#include "tests/support/state_bits.h"
-#include "tests/support/temporary_directory.h"
-#include "tests/support/test.h"
+
+// How numbers follow from the examples is tested on values, by input_moments_test.
 
 using namespace muster;
 using namespace muster::test;
@@ -26,8 +20,8 @@ namespace {
 // Population standard deviation of three equally spaced values: sqrt(2/3) of the distance.
 const double kOuter = std::sqrt(1.5);
 
-MultiLayerNetwork alone(const Shape& input, NormaliseMethod method = NormaliseMethod::Standardise) {
-  return MultiLayerNetwork({.inputShape = input, .layers = {Normalise{.method = method}}});
+MultiLayerNetwork alone(const Shape& input) {
+  return MultiLayerNetwork({.inputShape = input, .layers = {Normalise{}}});
 }
 
 MultiLayerNetwork classifier(const Shape& input) {
@@ -40,8 +34,8 @@ MultiLayerNetwork classifier(const Shape& input) {
 }
 
 /// The layer's output for `features` after fitting it to them alone.
-Tensor scaled(const Tensor& features, NormaliseMethod method = NormaliseMethod::Standardise) {
-  auto model = alone(features.shape().dropFirst(), method);
+Tensor scaled(const Tensor& features) {
+  auto model = alone(features.shape().dropFirst());
   ListIterator data({batchOf(features)});
   model.fitNormalisation(data);
   return model.output(features);
@@ -67,41 +61,11 @@ std::vector<float> numbersOf(Model& model) {
 
 }  // namespace
 
-TEST_CASE("columns get mean 0 and deviation 1; a large offset keeps its small differences") {
-  const Tensor x = Tensor::of({1e9f, 1, 5, 1e9f + 128, 3, 5, 1e9f + 256, 5, 5}, {3, 3});
-  CHECK(maxError(scaled(x), {{3, 3}, {-kOuter, -kOuter, 0, 0, 0, 0, kOuter, kOuter, 0}}) < 1e-6);
-  CHECK(maxError(scaled(x, NormaliseMethod::MinMax), {{3, 3}, {0, 0, 0, 0.5, 0.5, 0, 1, 1, 0}}) < 1e-6);
-}
-
-TEST_CASE("a column of zeros and ones is divided by 1/2, so that a rare one is no large number") {
-  // [8, 3]: one 1 in eight; zeros and ones with 0.5 between, which are a number; -1 and 1.
-  const Tensor x =
-      Tensor::of({1, 1, 1, 0, 0.5f, 1, 0, 0, 1, 0, 0, 1, 0, 0, -1, 0, 0, -1, 0, 0, -1, 0, 0, -1}, {8, 3});
-  const Tensor y = scaled(x);
-  CHECK(y.at(0, 0) == 1.75);   // (1 - 1/8) / 0.5
-  CHECK(y.at(1, 0) == -0.25);  // (0 - 1/8) / 0.5
-  // Mean 3/16, mean of squares 5/32: a deviation of sqrt(5/32 - 9/256).
-  CHECK(y.at(0, 1) == doctest::Approx(13.0 / 16 / std::sqrt(31.0 / 256)).epsilon(1e-6));
-  CHECK(y.at(0, 2) == 1);
-  CHECK(y.at(7, 2) == -1);
-}
-
-TEST_CASE("a column of one value keeps scale 1 for values that come later") {
-  auto model = alone({1});
-  ListIterator data({batchOf(Tensor::of({5, 5}, {2, 1}))});
-  model.fitNormalisation(data);
-  CHECK(model.output(Tensor::of({7.5f}, {1, 1})).data<float>()[0] == 2.5f);
-}
-
 TEST_CASE("images are scaled by channel, bytes as value/255") {
   Tensor bytes = Tensor::empty({1, 2, 1, 3}, DType::UInt8);
   constexpr std::array<std::uint8_t, 6> kPixels{0, 51, 102, 200, 210, 220};
   std::copy(kPixels.begin(), kPixels.end(), bytes.data<std::uint8_t>());
   CHECK(maxError(scaled(bytes), {{1, 2, 1, 3}, {-kOuter, 0, kOuter, -kOuter, 0, kOuter}}) < 1e-5);
-  // Two images whose channels differ in mean: the variance between them counts, {0, 2, 4, 6} has sqrt(5).
-  const Tensor x = Tensor::of({0, 2, 4, 6}, {2, 1, 1, 2});
-  const double unit = 1 / std::sqrt(5.0);
-  CHECK(maxError(scaled(x), {{2, 1, 1, 2}, {-3 * unit, -unit, unit, 3 * unit}}) < 1e-6);
 }
 
 TEST_CASE("steps of sequences are scaled by feature, and padding does not count") {
@@ -114,29 +78,17 @@ TEST_CASE("steps of sequences are scaled by feature, and padding does not count"
   CHECK(maxError(y, {{1, 3, 2}, {-kOuter, -kOuter, 0, 0, kOuter, kOuter}}) < 1e-6);
 }
 
-TEST_CASE("the numbers do not depend on the size of batches, and come from epoch 0") {
-  auto parts = alone({4}), whole = alone({4});
-  ListIterator batches(table());
-  parts.fitNormalisation(batches);
-  CHECK(batches.epochs == std::vector<std::int64_t>{0});
-  std::vector<Batch> joined(1);
-  Tensor& all = Batch::ensure(joined[0].features, "features", {10, 4});
-  std::int64_t row = 0;
-  for (const auto& part : table())
-    for (std::int64_t i = 0; i < part.features[0].value.elements(); ++i)
-      all.data<float>()[row++] = part.features[0].value.data<float>()[i];
-  ListIterator one(joined);
-  whole.fitNormalisation(one);
-  CHECK(numbersOf(parts) == numbersOf(whole));
-}
-
 TEST_CASE("fit takes the numbers from the training examples, and no step or merge changes them") {
   auto fitted = classifier({4}), model = classifier({4}), merged = classifier({4});
   ListIterator data(table());
   fitted.fitNormalisation(data);
+  CHECK(data.epochs == std::vector<std::int64_t>{0});
   const auto numbers = numbersOf(fitted);
   model.fit(data, 2);
   CHECK(numbersOf(model) == numbers);
+  const Batch batch = table()[0];
+  fitted.step(batch);
+  CHECK(allocationsIn([&] { fitted.step(batch); }) == 0);
   for (const int workers : {1, 3}) {
     CAPTURE(workers);
     merged.init();
@@ -236,21 +188,7 @@ TEST_CASE("a value that is not finite is named, with its example and place") {
   CHECK_REFUSED(model.fitNormalisation(none), "fit normalisation: the data set has no batches");
 }
 
-TEST_CASE("a step allocates nothing") {
-  auto model = classifier({4});
-  ListIterator data(table());
-  model.fit(data);
-  const Batch batch = table()[0];
-  model.step(batch);
-  CHECK(allocationsIn([&] { model.step(batch); }) == 0);
-}
-
 TEST_CASE("gradients pass through: times the scale") {
-  auto model = classifier({4});
-  const Batch batch = table()[0];
-  ListIterator data({batch});
-  model.fitNormalisation(data);
-  CHECK(checkGradients(model, batch).passed);
   auto layer = alone({2, 1, 2});
   ListIterator images({batchOf(Tensor::of({0, 8, 1, 1}, {1, 2, 1, 2}))});
   layer.fitNormalisation(images);
@@ -284,10 +222,4 @@ TEST_CASE("a learning-rate search fits the layer, too") {
   ListIterator data(table());
   CHECK(findLearningRate(model, data, {.steps = 10}).scores.size() > 0);
   CHECK(model.normalisationFitted());
-}
-
-TEST_CASE("the method has a name in JSON") {
-  const auto json = alone({2}, NormaliseMethod::MinMax).toJson();
-  CHECK_CONTAINS(json, "minmax");
-  CHECK(MultiLayerConfiguration::fromJson(json).toJson() == json);
 }

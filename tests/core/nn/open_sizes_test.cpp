@@ -1,14 +1,7 @@
 // Networks whose input shape leaves sizes open: the length of sequences, the size of images.
-#include "muster/core/nn/computation_graph.h"
-#include "muster/core/nn/multi_layer_network.h"
-#include "tests/core/nn/batches.h"
-#include "tests/support/arrays.h"
-#include "tests/support/list_iterator.h"
-#include "tests/support/temporary_directory.h"
-#include "tests/support/test.h"
+#include "tests/core/nn/test.h"
 
 using namespace muster;
-using test::thrown;
 
 namespace {
 
@@ -97,30 +90,7 @@ TEST_CASE("images of any size give the bits of a network with the batch's size")
     any->fit(once);
     fixed->fit(again);
     CHECK(parametersOf(*any) == parametersOf(*fixed));
-    CHECK(thrown<InvalidArgument>([&] { high->output(batch.features[0].value); }).empty() == (width == 12));
+    CHECK(test::thrown<InvalidArgument>([&] { high->output(batch.features[0].value); }).empty() ==
+          (width == 12));
   }
-}
-
-TEST_CASE("layers whose parameters depend on the length need one") {
-  CHECK_REFUSED(
-      MultiLayerNetwork({.inputShape = {0, 3}, .layers = {LSTM{.units = 3}, Output{.classes = 2}}}),
-      "output (output): its parameters depend on a size that the input's shape leaves open; state it");
-  CHECK(!thrown<InvalidArgument>([] {
-           MultiLayerNetwork({.inputShape = {0, 28, 28}, .layers = {GlobalPool2d{}, Output{.classes = 2}}});
-         }).empty());
-}
-
-TEST_CASE("inputs of any length have the same length in a batch") {
-  ComputationGraphConfiguration graph{.inputs = {{"a", {0, 2}}, {"b", {0, 2}}}};
-  const auto sum = graph.add("sum", Combine{}, {"a", "b"});
-  graph.addOutput(graph.add("out", Output{.classes = 2, .perStep = true}, {sum}));
-  ComputationGraph model(graph);
-  model.init();
-  Batch batch;
-  batch.features = {{"a", Tensor::zeros({3, 5, 2})}, {"b", Tensor::zeros({3, 5, 2})}};
-  CHECK(model.outputs(batch)[0].shape() == Shape{3, 5, 2});
-  batch.features[1].value = Tensor::zeros({3, 7, 2});
-  CHECK_REFUSED(
-      model.outputs(batch),
-      "network: b is [3, 7, 2], but another input has other sizes where both leave them open; state one");
 }

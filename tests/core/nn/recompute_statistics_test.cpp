@@ -1,13 +1,8 @@
 #include "muster/core/nn/recompute_statistics.h"
 
 #include "muster/core/base/random.h"
-#include "muster/core/nn/multi_layer_network.h"
-#include "tests/support/arrays.h"
-#include "tests/support/batch_of.h"
-#include "tests/support/list_iterator.h"
+#include "tests/core/nn/test.h"
 #include "tests/support/rounding.h"
-#include "tests/support/state_bits.h"
-#include "tests/support/test.h"
 
 using namespace muster;
 using namespace muster::test;

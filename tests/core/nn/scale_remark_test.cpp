@@ -1,10 +1,9 @@
 #include "muster/core/nn/scale_remark.h"
 
 #include "muster/core/data/in_memory.h"
-#include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "tests/core/nn/test.h"
 #include "tests/support/log_lines.h"
-#include "tests/support/test.h"
 
 using namespace muster;
 

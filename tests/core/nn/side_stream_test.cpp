@@ -1,7 +1,6 @@
 #include "muster/core/nn/compile/program_memory.h"
-#include "muster/core/nn/multi_layer_network.h"
-#include "tests/core/nn/batches.h"
-#include "tests/support/test.h"
+#include "tests/core/nn/test.h"
+#include "tests/core/nn/user_layer.h"
 
 namespace muster {
 namespace {
@@ -12,31 +11,18 @@ struct Seen {
 };
 std::vector<Seen> seen;
 
-class LateProgram final : public ModuleProgram {
- public:
-  explicit LateProgram(Context& context) : context_(context) {}
+struct LateProgram final : test::CopyProgram {
+  using CopyProgram::CopyProgram;
   bool readsGradientLate() const override { return true; }
-  void forward(const Tensor& x, Tensor& y, const StepInfo&) override { copy(x, y, context_); }
-  void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
+  void backward(const Tensor& x, const Tensor& y, Tensor& gradY, Tensor& gradX, const StepInfo& i) override {
     seen.push_back({gradY, cloneTensor(gradY)});
-    if (gradX.defined()) copy(gradY, gradX, context_);
+    CopyProgram::backward(x, y, gradY, gradX, i);
   }
-
- private:
-  Context& context_;
 };
 
 /// The identity; declares that it may read its output gradient until the backward pass ends.
-struct Late {
+struct Late : test::UserLayer<LateProgram> {
   static constexpr std::string_view kType = "test-late";
-  std::string name = {};
-  Shape outputShape(const Shape& input) const { return input; }
-  std::vector<ParameterSpec> parameters(const Shape&) const { return {}; }
-  std::unique_ptr<ModuleProgram> compile(const ModuleBinding&, Context& context) const {
-    return std::make_unique<LateProgram>(context);
-  }
-  void fields(Fields& f) { f.field("name", name); }
-  void validate() const {}
 };
 
 TEST_CASE("a gradient that is read on the side stream is unchanged at the end of the backward pass") {

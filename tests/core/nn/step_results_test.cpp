@@ -1,8 +1,7 @@
 #include "muster/core/nn/step/step_results.h"
 
-#include <doctest/doctest.h>
-
 #include "muster/core/ops/loss.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

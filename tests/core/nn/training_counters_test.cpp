@@ -1,8 +1,6 @@
 #include "muster/core/nn/training_counters.h"
 
-#include <doctest/doctest.h>
-
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

@@ -1,4 +1,6 @@
-"""Prints what the vertices of a graph give, in float64: the numbers in vertices_test.cpp.
+"""Prints what the vertices of a graph give, in float64.
+
+    python3 vertices_golden.py > vertices_golden.inc
 
 The gradients of sum(cos(i) y[i]) by each input are central differences, so that no derivative is worked out by
 hand; no two inputs are equal and no sum is zero within a step.
@@ -34,13 +36,14 @@ def show(name, f, *inputs):
     y = f(*inputs)
     shape = ", ".join(map(str, y.shape[1:]))
     gradients = ", ".join("{" + marks(gradient(f, inputs, i)) + "}" for i in range(len(inputs)))
-    print(f'{{"{name}", {{{shape}}}, {{{marks(y)}}}, {{{gradients}}}}},')
+    print(f'    {{"{name}", {{{shape}}}, {{{marks(y)}}}, {{{gradients}}}}},')
 
 
 def relu(x):
     return np.maximum(x, 0)
 
 
+print("// Printed by vertices_golden.py; do not edit.\n// clang-format off\nconst std::vector<Golden> kGolden = {")
 show("add", lambda a, b, c: a + b + c, a, b, c)
 show("addRelu", lambda a, b: relu(a + b), a, b)
 show("subtract", lambda a, b: a - b, a, b)
@@ -54,3 +57,4 @@ show("subsetChannels", lambda a: a[:, 1:3], a)
 show("subsetHeight", lambda a: a[:, :, 1:2], a)
 show("reshape", lambda b: b.reshape(N, 6, 2), b)
 show("scale", lambda a: -1.5 * a, a)
+print("};")
