@@ -1,16 +1,12 @@
 #include "muster/core/backend/cpu/exp.h"
 
-#include <doctest/doctest.h>
-
-#include <array>
-#include <cmath>
-#include <limits>
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+using test::kInfinity;
+using test::kNan;
 
 /// Distance of `value` from the true one, in units in the last place of float32.
 double units(float value, double expected) {

@@ -1,7 +1,5 @@
 #include "muster/core/backend/extent.h"
 
-#include <random>
-
 #include "tests/support/arrays.h"
 #include "tests/support/test.h"
 

@@ -11,9 +11,7 @@ TEST_CASE(
   for (const std::int64_t size : {1, 2, 3, 7})
     for (const std::int64_t factor : {1, 2, 3, 5, 8})
       for (std::int64_t output = 0; output < size * factor; ++output) {
-        CAPTURE(size);
-        CAPTURE(factor);
-        CAPTURE(output);
+        INFO("size ", size, ", factor ", factor, ", output ", output);
         const Taps taps = tapsAt(size, factor, output);
         CHECK(0 <= taps.first);
         CHECK(taps.first <= taps.second);

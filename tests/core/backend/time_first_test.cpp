@@ -1,9 +1,7 @@
 #include "muster/core/backend/cpu/time_first.h"
 
-#include <doctest/doctest.h>
-
 #include <numeric>
-#include <vector>
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

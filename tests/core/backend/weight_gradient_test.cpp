@@ -1,7 +1,5 @@
 #include "muster/core/backend/cpu/weight_gradient.h"
 
-#include <random>
-
 #include "tests/support/arrays.h"
 #include "tests/support/rounding.h"
 #include "tests/support/test.h"
@@ -20,11 +18,7 @@ TEST_CASE("a weight's gradient is the sum over rows, at any distance of the rows
                         {257, 200, 768, 256}, {256, 64, 512, 512}, {0, 20, 20, 30}};
   for (const auto& c : cases)
     for (const int threads : {1, 3}) {
-      CAPTURE(c.rows);
-      CAPTURE(c.out);
-      CAPTURE(c.stride);
-      CAPTURE(c.in);
-      CAPTURE(threads);
+      INFO("rows ", c.rows, ", out ", c.out, ", stride ", c.stride, ", in ", c.in, ", threads ", threads);
       Context context(Device::cpu(), {.threads = threads});
       const ContextScope scope(context);
       const Tensor gradY = test::toTensor(test::randomArray({c.rows + 1, c.stride}, random));

@@ -1,13 +1,7 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <vector>
-
 #include "muster/core/backend/cpu/conv/winograd_division.h"
 #include "muster/core/backend/cpu/conv/winograd_transforms.h"
 #include "muster/core/base/random.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {
@@ -32,40 +26,34 @@ std::array<V, Count> drawn(std::uint64_t seed) {
 /// at most six products of two of them, which rounding changes by some units of the largest.
 constexpr float kTolerance = 2e-5f;
 
-TEST_CASE("products of transformed inputs and weights are the outputs of a convolution with three taps") {
+/// Checks that what `back` makes of the products of six transformed inputs and `Count` transformed numbers
+/// are sums of `Count` products of an input and a number.
+template <std::size_t Count, std::size_t Results, typename Transform, typename Back>
+void checkProducts(Transform transform, Back back) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const auto d = drawn<6>(2 * seed);
-    const auto g = drawn<3>(2 * seed + 1);
-    V inputs[6], weights[6], products[6], outputs[4];
+    const auto g = drawn<Count>(2 * seed + 1);
+    V inputs[6], transformed[6], products[6], results[Results];
     Eight::toInputs(d.data(), inputs);
-    Eight::toWeights(g.data(), weights);
-    for (int p = 0; p < 6; ++p) products[p] = inputs[p] * weights[p];
-    Eight::toOutputs(products, outputs);
-    for (std::size_t i = 0; i < 4; ++i)
+    transform(g.data(), transformed);
+    for (int p = 0; p < 6; ++p) products[p] = inputs[p] * transformed[p];
+    back(products, results);
+    for (std::size_t i = 0; i < Results; ++i)
       for (int lane = 0; lane < 8; ++lane) {
         float direct = 0;
-        for (std::size_t k = 0; k < 3; ++k) direct += d[i + k][lane] * g[k][lane];
-        CHECK(std::abs(outputs[i][lane] - direct) <= kTolerance);
+        for (std::size_t k = 0; k < Count; ++k) direct += d[i + k][lane] * g[k][lane];
+        CHECK(std::abs(results[i][lane] - direct) <= kTolerance);
       }
   }
 }
 
-TEST_CASE("products of transformed inputs and gradients are the gradients of the taps") {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const auto d = drawn<6>(2 * seed);
-    const auto y = drawn<4>(2 * seed + 1);
-    V inputs[6], gradients[6], products[6], taps[3];
-    Eight::toInputs(d.data(), inputs);
-    Eight::toGradients(y.data(), gradients);
-    for (int p = 0; p < 6; ++p) products[p] = inputs[p] * gradients[p];
-    Eight::toWeightGradients(products, taps);
-    for (std::size_t k = 0; k < 3; ++k)
-      for (int lane = 0; lane < 8; ++lane) {
-        float direct = 0;
-        for (std::size_t i = 0; i < 4; ++i) direct += d[i + k][lane] * y[i][lane];
-        CHECK(std::abs(taps[k][lane] - direct) <= kTolerance);
-      }
-  }
+TEST_CASE(
+    "products of transformed inputs and weights, or gradients, are a convolution's outputs, or tap "
+    "gradients") {
+  checkProducts<3, 4>([](auto* g, V* to) { Eight::toWeights(g, to); },
+                      [](V* products, V* to) { Eight::toOutputs(products, to); });
+  checkProducts<4, 3>([](auto* y, V* to) { Eight::toGradients(y, to); },
+                      [](V* products, V* to) { Eight::toWeightGradients(products, to); });
 }
 
 TEST_CASE("the transformation of a square is that of its columns, then of its rows") {
@@ -94,10 +82,7 @@ TEST_CASE("tasks cover all channels and summed channels once, and memory of thre
     for (const std::int64_t out : {16, 48, 256})
       for (const std::int64_t size : {4, 30})
         for (const std::int64_t threads : {1, 2, 3, 8}) {
-          CAPTURE(in);
-          CAPTURE(out);
-          CAPTURE(size);
-          CAPTURE(threads);
+          INFO("in ", in, ", out ", out, ", size ", size, ", threads ", threads);
           const Shape input{2, in, size, size}, output{2, out, size, size};
           const Pass forward(input, output, {1, 1}, kRows), backward(output, input, {1, 1}, kRows);
           const Division division(forward, backward, kGroup, threads);

@@ -1,8 +1,6 @@
 #include "muster/core/base/is_divergence.h"
 
-#include <doctest/doctest.h>
-
-#include "muster/core/base/error.h"
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

@@ -1,8 +1,6 @@
 #include "muster/core/base/nearest_word.h"
 
-#include <doctest/doctest.h>
-
-#include <vector>
+#include "tests/support/test.h"
 
 namespace muster {
 namespace {

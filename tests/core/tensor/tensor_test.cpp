@@ -1,8 +1,6 @@
 #include "muster/core/tensor/tensor.h"
 #include "muster/core/tensor/tensor_format.h"
 
-#include <sstream>
-
 #include "tests/support/arrays.h"
 #include "tests/support/test.h"
 

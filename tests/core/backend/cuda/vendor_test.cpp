@@ -1,7 +1,5 @@
 #include "muster/core/backend/cuda/vendor.h"
 
-#include <fmt/format.h>
-
 #include "tests/support/environment.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
