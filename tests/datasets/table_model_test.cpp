@@ -60,23 +60,6 @@ TEST_CASE("a model file alone predicts and tests new rows, in any order of colum
                 "evaluate: class 0 is ape in the data, and cat in the model");
 }
 
-TEST_CASE("one sigmoid output learns a table's two classes") {
-  std::string text = "x,bought\n";
-  for (int i = 0; i < 40; ++i) text += fmt::format("{},{}\n", i * i, i < 20 ? "no" : "yes");
-  const auto table = parseTable(text, {}, "train.csv");
-  const auto description = describeTable(table, {}, allRows(table));
-  auto network = std::make_unique<MultiLayerNetwork>(
-      MultiLayerConfiguration{.seed = 1,
-                              .updater = Adam{.learningRate = 0.1},
-                              .layers = {Normalise{}, Output{.units = 1, .loss = Loss::BinaryCrossEntropy}}});
-  auto rows = tableIterator(description, table, allRows(table), 10, 1);
-  network->fit(rows, 60);
-  CHECK(network->evaluate(rows).accuracy() > 0.9);
-  network->setInputDescription(description);
-  const auto predicted = TableModel(std::move(network)).predict(parseTable("x\n0\n1600\n", {}, "new.csv"));
-  CHECK(predicted.classes == Names{"no", "yes"});
-}
-
 TEST_CASE("a model without a table's description, or with another one, is refused") {
   const test::TemporaryDirectory directory;
   const auto path = directory / "m.safetensors";
