@@ -31,7 +31,7 @@ void writeBatch(const fs::path& path, const std::string& beginning = "", std::in
 }
 
 /// An environment without data, and an empty data directory.
-struct Offline {
+struct OfflineCifar {
   test::TemporaryDirectory directory;
   Environment data{"MUSTER_DATA_DIR", directory.path().string()};
   Environment cache{"MUSTER_CACHE_DIR", (directory / "cache").string()};
@@ -83,7 +83,7 @@ TEST_CASE("a file of other lengths or labels is refused, and the error names bot
 TEST_CASE("the published files are found in either folder or the directory itself") {
   for (const std::string folder : {"cifar-10", "cifar-10-batches-bin", "."}) {
     CAPTURE(folder);
-    const Offline offline;
+    const OfflineCifar offline;
     const auto place = offline.directory.path() / folder;
     for (int i = 1; i <= 5; ++i)
       writeBatch(place / ("data_batch_" + std::to_string(i) + ".bin"), record(i, 255, 0, 51));
@@ -103,7 +103,7 @@ TEST_CASE("the published files are found in either folder or the directory itsel
 }
 
 TEST_CASE("training images are shuffled by epoch, within the limit") {
-  Offline offline;
+  OfflineCifar offline;
   std::string records;
   for (int i = 0; i < 100; ++i) records += record(i % 10, i, i, i);
   for (int i = 1; i <= 5; ++i)
@@ -123,7 +123,7 @@ TEST_CASE("training images are shuffled by epoch, within the limit") {
 }
 
 TEST_CASE("a published file that has another length or is missing is refused") {
-  const Offline offline;
+  const OfflineCifar offline;
   const auto path = offline.directory / "test_batch.bin";
   writeBatch(path, "", kFileBytes - kRecord);  // whole records, but too few
   CHECK_CONTAINS(offline.refusal(), path.string());
@@ -140,7 +140,7 @@ TEST_CASE("a published file that has another length or is missing is refused") {
 }
 
 TEST_CASE("the files inside CIFAR-10's archive are read") {
-  const Offline offline;
+  const OfflineCifar offline;
   const auto path = offline.directory / "cifar-10" / "cifar-10-binary.tar";  // unpacked: it has no known sum
   fs::create_directories(path.parent_path());
   const auto archive = [](std::string records, std::size_t bytes) {
@@ -163,7 +163,7 @@ TEST_CASE("the files inside CIFAR-10's archive are read") {
 
 TEST_CASE(
     "an archive whose checksum is not the published one is refused, and a missing one has its address") {
-  const Offline offline;
+  const OfflineCifar offline;
   CHECK_CONTAINS(thrown<DownloadError>([&] { Cifar10DataSetIterator(10, true, 1, offline.options); }),
                  "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz");
   test::writeFile(offline.directory / "cifar-10-binary.tar.gz",

@@ -11,7 +11,7 @@ using namespace muster;
 
 namespace {
 
-CsvTable table(std::string_view text, const CsvOptions& options = {}) {
+CsvTable parsed(std::string_view text, const CsvOptions& options = {}) {
   return parseCsv(text, options, "f.csv");
 }
 
@@ -33,7 +33,7 @@ TEST_CASE("the last column is the label, classes are sorted, and line ends and b
         "a,b,kind\n 1 ,2,cat\n-3.5,0.4,ant\n",
         "\n\na,b,kind\n\n1,2,cat\n-3.5,0.4,ant\n\n\r\n",
         "  \na,b,kind\n \t\r\n1,2,cat\n-3.5,0.4,ant\n\t\n  "}) {
-    const auto read = table(text);
+    const auto read = parsed(text);
     CHECK(read.features.shape() == Shape{2, 2});
     CHECK(std::ranges::equal(read.features.span<float>(), std::array{1.0f, 2.0f, -3.5f, 0.4f}));
     CHECK(read.columns == Words{"a", "b"});
@@ -61,11 +61,11 @@ TEST_CASE("labels are a column by name or number, classes of this file or of ano
          {"a,1"},
          "0 1 of a \"cat\", or\nlion, x"},
         {"a,y\n1,2.5\n", {.regression = true}, {"a"}, "2.5"}}) {
-    const auto read = table(text, options);
+    const auto read = parsed(text, options);
     CHECK(read.columns == columns);
     CHECK(labelsIn(read) == labels);
   }
-  CHECK(table("a,y\n1,2.5\n", {.regression = true}).labels.shape() == Shape{1, 1});
+  CHECK(parsed("a,y\n1,2.5\n", {.regression = true}).labels.shape() == Shape{1, 1});
 }
 
 TEST_CASE("an invalid file is refused, and the error names the line") {
@@ -105,8 +105,8 @@ TEST_CASE("an invalid file is refused, and the error names the line") {
              "line 2: column a must be between -3.4e38 and 3.4e38, the range of float32, and is \"{}\"",
              field)});
   for (const auto& [text, error, options] : cases)
-    CHECK(test::thrown<FileError>([&] { table(text, options); }) == "f.csv: " + error);
-  CHECK(std::ranges::equal(table("a,b\n3.4e38,2\n1e-50,2\n-1e-400,2\n").features.span<float>(),
+    CHECK(test::thrown<FileError>([&] { parsed(text, options); }) == "f.csv: " + error);
+  CHECK(std::ranges::equal(parsed("a,b\n3.4e38,2\n1e-50,2\n-1e-400,2\n").features.span<float>(),
                            std::array{3.4e38f, 0.0f, 0.0f}));
 }
 

@@ -21,13 +21,13 @@ void must(bool done) {
   if (!done) throw std::runtime_error("test server: it cannot be started");
 }
 
-constexpr std::string_view kContent = "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\ncontent";
+constexpr std::string_view kAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\ncontent";
 
 /// A TLS server on 127.0.0.1 with a self-signed certificate, which gives each request the same answer.
 class TlsServer {
  public:
   /// @param host  that the certificate names, as in "IP:127.0.0.1" or "DNS:example.org".
-  explicit TlsServer(const std::string& host, std::string answer = std::string(kContent))
+  explicit TlsServer(const std::string& host, std::string answer = std::string(kAnswer))
       : context_(::SSL_CTX_new(::TLS_server_method()), &::SSL_CTX_free), answer_(std::move(answer)) {
     must(context_ != nullptr);
     useOwnCertificate(host);

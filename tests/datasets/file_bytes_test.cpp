@@ -6,12 +6,9 @@
 namespace muster {
 namespace {
 
+using test::bytesOf;
 using test::gzip;
 using test::thrown;
-
-std::vector<std::uint8_t> bytesOf(const std::string& text) {
-  return {text.begin(), text.end()};
-}
 
 /// Text that deflate compresses moderately.
 std::string sample() {

@@ -6,6 +6,10 @@
 
 namespace muster::test {
 
+inline std::vector<std::uint8_t> bytesOf(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
 /// `text` as a gzip file, packed by zlib itself.
 inline std::string gzip(std::string text) {
   constexpr int kGzip = 16 + MAX_WBITS;

@@ -18,7 +18,7 @@ struct IdxFile : test::TemporaryDirectory {
   const std::filesystem::path file = path() / "some.idx";
 };
 
-std::string refusal(const std::string& bytes) {
+std::string idxRefusal(const std::string& bytes) {
   const IdxFile written(bytes);
   const auto text = thrown<FileError>([&] { written.read(); });
   if (!text.empty()) CHECK_CONTAINS(text, written.file.string());
@@ -44,29 +44,29 @@ TEST_CASE("a file that is truncated or too long is refused, and the error names 
   for (const auto& [bytes, parts] :
        {std::pair(idx({3, 2}, "12345"), std::array{"truncated", "[3, 2]", "6 bytes, but 5"}),
         {idx({3}, "12345"), {"over-long", "[3]", "3 bytes, but 5"}}})
-    for (const char* part : parts) CHECK_CONTAINS(refusal(bytes), part);
+    for (const char* part : parts) CHECK_CONTAINS(idxRefusal(bytes), part);
   const auto bytes = idx({3, 2}, "123456");
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     CAPTURE(size);
-    CHECK_FALSE(refusal(bytes.substr(0, size)).empty());
+    CHECK_FALSE(idxRefusal(bytes.substr(0, size)).empty());
   }
 }
 
 TEST_CASE("sizes whose product overflows are refused") {
   constexpr std::uint32_t huge = 0xFFFFFFFFu;
-  CHECK_CONTAINS(refusal(idx({huge, huge, huge, huge}, "12345")), "truncated");
-  CHECK_CONTAINS(refusal(idx({1u << 31, 1u << 31, 4}, "")), "truncated");  // 2^64
+  CHECK_CONTAINS(idxRefusal(idx({huge, huge, huge, huge}, "12345")), "truncated");
+  CHECK_CONTAINS(idxRefusal(idx({1u << 31, 1u << 31, 4}, "")), "truncated");  // 2^64
   // Files without elements but with impossible image sizes; found by fuzzing.
-  CHECK_CONTAINS(refusal(idx({0, huge, huge}, "")),
+  CHECK_CONTAINS(idxRefusal(idx({0, huge, huge}, "")),
                  "[0, 4294967295, 4294967295], which is too large for any memory");
 }
 
 TEST_CASE("an unexpected magic number, type or rank is refused") {
-  CHECK_CONTAINS(refusal("\x89PNG and more"), "0x89504e47");
-  CHECK_CONTAINS(refusal(std::string("\0\x01\x08\x01\0\0\0\0", 8)), "0x00010801");
-  CHECK_CONTAINS(refusal(idxHead(0x0C, {1}) + "1234"), "0x0c");
-  CHECK_CONTAINS(refusal(idx({}, "")), "0 dimensions");
-  CHECK_CONTAINS(refusal(idx({1, 1, 1, 1, 1, 1, 1}, "1")), "7 dimensions");
+  CHECK_CONTAINS(idxRefusal("\x89PNG and more"), "0x89504e47");
+  CHECK_CONTAINS(idxRefusal(std::string("\0\x01\x08\x01\0\0\0\0", 8)), "0x00010801");
+  CHECK_CONTAINS(idxRefusal(idxHead(0x0C, {1}) + "1234"), "0x0c");
+  CHECK_CONTAINS(idxRefusal(idx({}, "")), "0 dimensions");
+  CHECK_CONTAINS(idxRefusal(idx({1, 1, 1, 1, 1, 1, 1}, "1")), "7 dimensions");
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ using Names = std::vector<std::string>;
 using Floats = std::vector<float>;
 using Rows = std::vector<std::int64_t>;
 
-Table table(std::string_view text) {
+Table tableOf(std::string_view text) {
   return parseTable(text, {}, "f.csv");
 }
 
@@ -27,7 +27,7 @@ Table column(const Names& cells) {
   std::string text = "x,other,label\n";
   for (std::size_t i = 0; i < cells.size(); ++i)
     text += fmt::format("\"{}\",{},{}\n", cells[i], i % 3 == 0 ? 7.5 : 2.5, i % 2 == 0 ? "a" : "b");
-  return table(text);
+  return tableOf(text);
 }
 
 ColumnDescription columnOf(const Names& cells) {
@@ -78,14 +78,14 @@ Floats features(const InputDescription& description, const Table& read) {
   return {all.span<float>().begin(), all.span<float>().end()};
 }
 Floats features(const ColumnDescription& only, std::string_view text) {
-  return features(InputDescription{.columns = {only}}, table(text));
+  return features(InputDescription{.columns = {only}}, tableOf(text));
 }
 
 std::string problem(const Table& read, const TableOptions& options = {}) {
   return test::thrown<FileError>([&] { described(read, options); });
 }
 std::string problem(std::string_view text, const TableOptions& options = {}) {
-  return problem(table(text), options);
+  return problem(tableOf(text), options);
 }
 
 /// Checks what a column is read as, what is logged of it, and perhaps the first feature of each row.
@@ -261,10 +261,10 @@ TEST_CASE(
                                               .filling = 9,
                                               .missing = true,
                                               .order = DateOrder::MonthDayYear}}};
-  CHECK(features(learned, table("kg,when,x\n2 kg,1/2/2000,1\nlight,soon,low\nNA,2000-01-03,-\n")) ==
+  CHECK(features(learned, tableOf("kg,when,x\n2 kg,1/2/2000,1\nlight,soon,low\nNA,2000-01-03,-\n")) ==
         Floats{1, 0, 2, 1, 0, /**/ 7, 1, 8, 9, 1, /**/ 7, 1, 8, 2, 0});
   const auto refused = [&](std::string_view rows) {
-    return test::thrown<FileError>([&] { features(learned, table(fmt::format("x,kg,when\n{}", rows))); });
+    return test::thrown<FileError>([&] { features(learned, tableOf(fmt::format("x,kg,when\n{}", rows))); });
   };
   const std::string good = "1,2 kg,3/14/2020\n", low = "low,2 kg,3/14/2020\n";
   for (const auto& rows : {low, low + low, good + low + good + low + good + low})  // up to half of them
@@ -289,13 +289,13 @@ TEST_CASE("rows without a column or with another class, and numbers in another u
       .label = "y",
       .classes = {"u", "v"}};
   const auto refused = [&](std::string_view text) {
-    return test::thrown<FileError>([&] { features(description, table(text)); });
+    return test::thrown<FileError>([&] { features(description, tableOf(text)); });
   };
   CHECK(refused("b,c\n1,2\n") ==
         "f.csv: lacks the columns a, when, from which the model learned; it has b, c");
   CHECK(refused("\"b, in kg\",c\n1,2\n") ==
         "f.csv: lacks the columns a, b, when, from which the model learned; it has \"b, in kg\", c");
-  const auto read = table("a,y\n1,w\n");
+  const auto read = tableOf("a,y\n1,w\n");
   CHECK(test::thrown<FileError>([&] { tableLabels(description, read, allRows(read)); }) ==
         "f.csv: line 2: there is no class \"w\"; there are u, v");
   CHECK(refused("a,b,when\n1,2,soon\n1,2,soon\n1,2,later\n") ==
@@ -351,7 +351,7 @@ TEST_CASE("the logarithm, the rank, words and parts of a date are features") {
 }
 
 TEST_CASE("columns are chosen or left out by name") {
-  const auto read = table("a,b,c,y\n1.5,2.5,3.5,u\n2.5,1.5,1.5,v\n");
+  const auto read = tableOf("a,b,c,y\n1.5,2.5,3.5,u\n2.5,1.5,1.5,v\n");
   const auto names = [&](const TableOptions& options) {
     Names all;
     for (const auto& column : described(read, options).columns) all.push_back(column.name);
@@ -369,14 +369,14 @@ TEST_CASE("columns are chosen or left out by name") {
 }
 
 TEST_CASE("labels are trimmed, numbers are compared as numbers, and too many are no classes") {
-  const auto read = table("x,y\n1.5,yes \n2.5,no\n3.5, yes\n1.5,NA\n2.5,-\n");
+  const auto read = tableOf("x,y\n1.5,yes \n2.5,no\n3.5, yes\n1.5,NA\n2.5,-\n");
   const Rows labelled{0, 1, 2};
   CHECK(labelledRows(read, "") == Rows{0, 1, 2, 4});  // "-" may mean something as a word
   const auto description = describeTable(read, {}, labelled);
   CHECK(description.classes == Names{"no", "yes"});
   const Tensor labels = tableLabels(description, read, labelled);
   CHECK(std::ranges::equal(labels.span<std::int64_t>(), Rows{1, 0, 1}));
-  CHECK(described(table("x,y\n1.5,1\n2.5,0\n3.5,1.0\n1.5,10\n")).classes == Names{"0", "1", "10"});
+  CHECK(described(tableOf("x,y\n1.5,1\n2.5,0\n3.5,1.0\n1.5,10\n")).classes == Names{"0", "1", "10"});
   std::string texts = "x,y\n";
   for (int i = 0; i < 100; ++i) texts += fmt::format("{}.5,text {}\n", i % 7, i % 60);
   CHECK(problem(texts) == "f.csv: column y has 60 different labels in 100 rows, too many to be classes");
@@ -388,17 +388,18 @@ TEST_CASE("classes that look like one, or have one row, and a header among the r
     described(read);
     return log.all();
   };
-  CHECK(warnings(table("x,y\n1.5,Stays\n2.5,stays\n4.5,goes\n")) ==
+  CHECK(warnings(tableOf("x,y\n1.5,Stays\n2.5,stays\n4.5,goes\n")) ==
         Names{"warning: column y: \"Stays\" and \"stays\" are two classes, although they look like one"});
-  CHECK(warnings(table("x,y\n1.5,A\n2.5,A-\n4.5,A\n")).empty());
+  CHECK(warnings(tableOf("x,y\n1.5,A\n2.5,A-\n4.5,A\n")).empty());
 
   std::string text = "x,y\n";
   for (int i = 0; i < 30; ++i)
     text += fmt::format("{}.5,{}\n", i % 7, i == 4 ? "maybe" : i % 2 ? "yes" : "no");
   const std::string one =
       "class \"maybe\" has one row, in line 6, which cannot be both learned from and tested";
-  CHECK(warnings(table(text)) == Names{"warning: column y: " + one});
-  CHECK(warnings(table(text + "1.5,never\n")) == Names{"warning: column y: 2 classes have one row; " + one});
+  CHECK(warnings(tableOf(text)) == Names{"warning: column y: " + one});
+  CHECK(warnings(tableOf(text + "1.5,never\n")) ==
+        Names{"warning: column y: 2 classes have one row; " + one});
 
   const auto bare = [](std::string_view rows) { return parseTable(rows, {.header = false}, "f.csv"); };
   CHECK(warnings(bare("size,kind\n1.5,a\n2.5,b\n1.5,a\n2.5,b\n3,a\n3,b\n4,a\n4,b\n5,b\n")).at(0) ==
@@ -409,7 +410,7 @@ TEST_CASE("classes that look like one, or have one row, and a header among the r
 
 TEST_CASE("a regression's target is scaled to mean 0 and deviation 1, may have a unit, and must differ") {
   const TableOptions regression{.regression = true};
-  const auto read = table("x,y\n1.5,10\n2.5,20\n3.5,60\n1.5,NA\n2.5,-\n3.5,.\n1.5,None\n");
+  const auto read = tableOf("x,y\n1.5,10\n2.5,20\n3.5,60\n1.5,NA\n2.5,-\n3.5,.\n1.5,None\n");
   const auto rows = labelledRows(read, "", true);
   CHECK(rows == Rows{0, 1, 2});
   CHECK(splitTable(read, regression, 1, 1).second.size() == 2);
@@ -423,7 +424,7 @@ TEST_CASE("a regression's target is scaled to mean 0 and deviation 1, may have a
   CHECK(labels.shape() == Shape{1, 1});
   CHECK(labels.data<float>()[0] == doctest::Approx(30 / target.scale));
 
-  const auto prices = table("x,y\n1,\"$1,000\"\n2,\"$3,000\"\n");
+  const auto prices = tableOf("x,y\n1,\"$1,000\"\n2,\"$3,000\"\n");
   const auto found = described(prices, regression);
   CHECK(found.targets.front().mean == 2000);
   CHECK(found.targets.front().text == NumberText{.before = "$", .thousands = true});
@@ -448,12 +449,12 @@ TEST_CASE("the classes are in equal shares in both parts of a table") {
     text += fmt::format("{}.5,{}\n", i % 7, i < 30 ? "often" : "rare");
     numbers += fmt::format("{}.5,{}\n", i % 7, i % 2 == 0 ? "0" : i % 4 == 1 ? "1" : "1.0");
   }
-  const auto read = table(text);
+  const auto read = tableOf(text);
   const auto [train, heldOut] = splitTable(read, {}, 32, 1);
   CHECK(train.size() == 32);
   CHECK(std::ranges::count_if(heldOut, [](auto row) { return row >= 30; }) == 2);
   CHECK(splitTable(read, {}, 32, 1).first == train);
   CHECK(splitTable(read, {}, 32, 2).first != train);
-  const auto parts = splitTable(table(numbers), {}, 2, 1);  // 1 and 1.0 are one class: two rows are enough
+  const auto parts = splitTable(tableOf(numbers), {}, 2, 1);  // 1 and 1.0 are one class: two rows are enough
   CHECK((parts.first[0] + parts.first[1]) % 2 == 1);
 }

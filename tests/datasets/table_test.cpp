@@ -13,7 +13,7 @@ Table table(std::string_view text, const TableFormat& format = {}) {
   return parseTable(text, format, "f.csv");
 }
 
-std::string problem(std::string_view text, const TableFormat& format = {}) {
+std::string tableProblem(std::string_view text, const TableFormat& format = {}) {
   return test::thrown<FileError>([&] { table(text, format); });
 }
 
@@ -44,14 +44,15 @@ TEST_CASE("columns are found by name, and the label's also by number") {
 }
 
 TEST_CASE("files that are no table say what they are, and a first line of numbers is no header") {
-  CHECK(problem("PAR1") == "f.csv: is a Parquet file, not CSV");
-  CHECK(problem("a,b\n1,caf\xE9\n") == "f.csv: line 2: \"caf\\xe9\" is not UTF-8; save the file as UTF-8");
-  CHECK(problem("a;b\n1;2\n") ==
+  CHECK(tableProblem("PAR1") == "f.csv: is a Parquet file, not CSV");
+  CHECK(tableProblem("a,b\n1,caf\xE9\n") ==
+        "f.csv: line 2: \"caf\\xe9\" is not UTF-8; save the file as UTF-8");
+  CHECK(tableProblem("a;b\n1;2\n") ==
         "f.csv: has one column; features and a label are separated by \",\", and this file seems to have "
         "\";\" between its columns");
-  CHECK(problem("a,b\n1,2,,\n") == "f.csv: line 2: 4 fields, where the first line has 2");
+  CHECK(tableProblem("a,b\n1,2,,\n") == "f.csv: line 2: 4 fields, where the first line has 2");
   for (const char* text : {"5.1,3.5,setosa\n4.9,3,setosa\n", "1,2\n3,4\n", "x,7\n1,2\nx,3\n"})
-    CHECK_CONTAINS(problem(text), "its first line has numbers where the names");
+    CHECK_CONTAINS(tableProblem(text), "its first line has numbers where the names");
   CHECK(table("1990,1991\n1,2\n").rows() == 1);
 }
 

@@ -8,14 +8,11 @@
 namespace muster {
 namespace {
 
+using test::bytesOf;
 using test::tarEnd;
 using test::tarEntry;
 using test::thrown;
 using Files = std::vector<std::pair<std::string, std::string>>;
-
-std::vector<std::uint8_t> bytesOf(const std::string& text) {
-  return {text.begin(), text.end()};
-}
 
 Files read(const std::vector<std::uint8_t>& archive) {
   Files files;
@@ -24,7 +21,7 @@ Files read(const std::vector<std::uint8_t>& archive) {
   return files;
 }
 
-std::string refusal(const std::string& archive) {
+std::string tarRefusal(const std::string& archive) {
   return thrown<FileError>([&] { read(bytesOf(archive)); });
 }
 
@@ -55,20 +52,20 @@ TEST_CASE("an archive truncated anywhere is refused") {
   const auto archive = tarEntry("a", std::string(700, 'x')) + tarEntry("b", "second");
   for (std::size_t size = 0; size <= archive.size(); ++size) {
     CAPTURE(size);
-    REQUIRE(test::contains(refusal(archive.substr(0, size)), "some/file.tar: truncated tar archive"));
+    REQUIRE(test::contains(tarRefusal(archive.substr(0, size)), "some/file.tar: truncated tar archive"));
   }
-  CHECK_CONTAINS(refusal(archive.substr(0, 1000)), "a has 700 bytes, but 488 follow");
-  CHECK_CONTAINS(refusal(archive), "it ends at byte 2560 without an end mark");
+  CHECK_CONTAINS(tarRefusal(archive.substr(0, 1000)), "a has 700 bytes, but 488 follow");
+  CHECK_CONTAINS(tarRefusal(archive), "it ends at byte 2560 without an end mark");
 }
 
 TEST_CASE("a damaged header is refused, and so is a file that is no archive") {
   auto archive = tarEntry("a", "first") + tarEntry("b", "second") + tarEnd();
   archive[1024] = 'c';  // the second entry's name
-  CHECK_CONTAINS(refusal(archive), "no header at byte 1024");
-  CHECK_CONTAINS(refusal(std::string(2048, 'x')), "not a tar archive");
+  CHECK_CONTAINS(tarRefusal(archive), "no header at byte 1024");
+  CHECK_CONTAINS(tarRefusal(std::string(2048, 'x')), "not a tar archive");
   auto large = tarEntry("a", "first");
   large[124] = '\x80';  // GNU's form for sizes above 8 GiB
-  CHECK_CONTAINS(refusal(large + tarEnd()), "no header at byte 0");
+  CHECK_CONTAINS(tarRefusal(large + tarEnd()), "no header at byte 0");
 }
 
 }  // namespace

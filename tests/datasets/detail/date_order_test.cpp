@@ -8,12 +8,12 @@ using namespace muster::detail;
 
 namespace {
 
-using Words = std::map<std::string_view, std::int64_t>;
+using Cells = std::map<std::string_view, std::int64_t>;
 
 }  // namespace
 
 TEST_CASE("the order of dates is the one in which most values are dates") {
-  const auto order = [](const Words& words) { return datesOf(words, {}).order; };
+  const auto order = [](const Cells& words) { return datesOf(words, {}).order; };
   CHECK(order({{"2020-03-04", 1}}) == DateOrder::YearMonthDay);
   CHECK(order({{"3/4/2020", 5}, {"3/14/2020", 1}}) == DateOrder::MonthDayYear);
   CHECK(order({{"3/4/2020", 5}, {"14/3/2020", 1}}) == DateOrder::DayMonthYear);
@@ -37,7 +37,7 @@ TEST_CASE("dates that two orders read are ambiguous unless both read the same da
 
 TEST_CASE("readings of short years and of ambiguous dates are logged, others are not") {
   test::LogLines log;
-  const auto say = [](const Words& words) { logReading("in, out", words, datesOf(words, {})); };
+  const auto say = [](const Cells& words) { logReading("in, out", words, datesOf(words, {})); };
   say({{"2020-03-04", 1}});
   say({{"3/14/2020", 1}});
   CHECK(log.all().empty());

@@ -24,7 +24,7 @@ boost::json::value documentOf(RunSession& session, const RunScores& scores, cons
       .at("document");
 }
 
-RunFile runIn(const test::TemporaryDirectory& directory, const std::string& data) {
+RunFile reportedRun(const test::TemporaryDirectory& directory, const std::string& data) {
   return RunFile::parse(fmt::format(
       R"({{"format": "muster-run/1", "data": {0}, "network": {{"name": "mlp", "updater": {{"type": "sgd", "learningRate": 1e-6}}}},
           "training": {{"model": "{1}/m", "devices": "cpu"}}, "listeners": {{"progress": false, "report": "{1}/new/r"}}}})",
@@ -34,7 +34,8 @@ RunFile runIn(const test::TemporaryDirectory& directory, const std::string& data
 TEST_CASE("a report of classes has the confusion matrix, and of pictures the mistakes that were surest") {
   if (!detail::pagesBuilt()) return test::skip(detail::kNoPage);
   const test::TemporaryDirectory directory;
-  RunSession session(runIn(directory, R"({"type": "mixtures", "trainExamples": 40, "testExamples": 300})"));
+  RunSession session(
+      reportedRun(directory, R"({"type": "mixtures", "trainExamples": 40, "testExamples": 300})"));
   session.train();
   const auto scores = session.evaluate();
   const auto document = documentOf(session, scores, "report.html, confusion.txt");
@@ -64,8 +65,9 @@ TEST_CASE("a report of an interrupted training says so") {
   if (!detail::pagesBuilt()) return test::skip(detail::kNoPage);
   const test::TemporaryDirectory directory;
   std::stop_source stop;
-  RunSession session(runIn(directory, R"({"type": "mixtures", "trainExamples": 400, "testExamples": 30})"),
-                     {test::onMerge([&](const MergeEvent&) { stop.request_stop(); })});
+  RunSession session(
+      reportedRun(directory, R"({"type": "mixtures", "trainExamples": 400, "testExamples": 30})"),
+      {test::onMerge([&](const MergeEvent&) { stop.request_stop(); })});
   session.train(stop.get_token());
   const auto document = documentOf(session, session.evaluate(), "report.html, confusion.txt");
   CHECK(session.interruption() != "");
@@ -80,9 +82,9 @@ TEST_CASE("a report of numbers has no matrix, and tells what makes its scores sa
   std::string text = "a,b\n";
   for (int i = 0; i < 40; ++i) text += fmt::format("{},{}\n", i * i % 7, 0.3 * i);
   test::writeFile(rows, text);
-  RunSession session(
-      runIn(directory,
-            fmt::format(R"({{"type": "csv", "train": "{0}", "test": "{0}", "regression": true}})", rows)));
+  RunSession session(reportedRun(
+      directory,
+      fmt::format(R"({{"type": "csv", "train": "{0}", "test": "{0}", "regression": true}})", rows)));
   session.train();
   const auto document = documentOf(session, session.evaluate(), "report.html");
   CHECK(document.at("warnings").as_array().size() == 1);
