@@ -58,40 +58,24 @@ class Tables : test::WorkingDirectory {
 TEST_CASE(
     "a training resumes only what its data held, in whichever file, but their model may begin another") {
   const Tables tables;
-  tables.save("m");
-  const auto resumed = [&](const std::string& rows, const Texts& sets) {
-    tables.write("rows.csv", rows);
-    return tables.prepared(sets);
-  };
-  const auto refusal = [&](const std::string& rows, Texts sets = {}) {
-    sets.emplace_back("training.resume=m");
-    return thrown<FileError>([&] { resumed(rows, sets); });
-  };
-  const std::string head = "m: was trained ",
-                    tail =
-                        "; training.initialModel=m begins another training, with its weights and the data "
-                        "of now";
-  auto edited = kRows;
-  edited.replace(edited.rfind(",b\n"), 2, ",a");
-  CHECK(refusal(edited) == head + "when rows.csv had other examples, or other labels of them" + tail);
-  CHECK(refusal(kTurned) == head + "when rows.csv had the same examples in another order" + tail);
-  CHECK(refusal(kMore) == head + "when rows.csv had 40 examples (now 41)" + tail);
-  CHECK_NOTHROW(resumed(kMore, {"training.initialModel=m"}));
-
-  const std::string moved = "data.train=moved.csv";
-  tables.write("moved.csv", kMore);
-  CHECK(refusal(kRows, {moved}) ==
-        head + "with rows.csv, and moved.csv has 41 examples instead of 40" + tail);
+  const std::string moved = "data.train=moved.csv", tested = "data.test=test.csv",
+                    resume = "training.resume=m";
   tables.write("moved.csv", kRows);
-  CHECK(resumed(kMore, {moved, "training.resume=m"}).resumed.changes.empty());
-
-  const std::string tested = "data.test=test.csv";
-  tables.write("rows.csv", kRows);
   tables.write("test.csv", kNew);
   tables.save("m", {tested});
-  tables.write("test.csv", kHeader + rowsFrom(101, 121));
+  tables.write("rows.csv", kMore);
+  CHECK(thrown<FileError>([&] {
+          tables.prepared({tested, resume});
+        }) ==
+        "m: was trained when rows.csv had 40 examples (now 41); training.initialModel=m begins another "
+        "training, "
+        "with its weights and the data of now");
+  CHECK_NOTHROW(tables.prepared({"training.initialModel=m"}));
   const test::LogLines log;
-  CHECK_NOTHROW(resumed(kRows, {tested, "training.resume=m"}));
+  CHECK(tables.prepared({moved, tested, resume}).resumed.changes.empty());
+  CHECK(log.all().empty());
+  tables.write("test.csv", kHeader + rowsFrom(101, 121));
+  CHECK_NOTHROW(tables.prepared({moved, tested, resume}));
   CHECK(log.all() == Texts{"warning: m: was trained when the test data had other examples, or other labels "
                            "of them; the scores are of those of now"});
 }
@@ -100,19 +84,16 @@ TEST_CASE(
     "a training that goes on with a model reads the rows as it does, and needs its columns and classes") {
   const Tables tables;
   tables.save("m");
-  const auto known = readInputDescription("m");
   tables.write("rows.csv", kHeader + rowsFrom(40, 80));  // of another median
-  CHECK(tables.prepared({"training.initialModel=m"}).data.description == known);
-  for (const char* how : {"training.resume=m", "training.initialModel=m"}) {
-    CAPTURE(how);
-    tables.write("rows.csv", "mass,kind\n" + rowsFrom(0, 40));
-    CHECK(thrown<InvalidArgument>([&] { tables.prepared({how}); }) ==
-          "column 1 is mass in rows.csv, and size in the model");
-    auto renamed = kRows;
-    std::ranges::replace(renamed, 'b', 'c');
-    tables.write("rows.csv", renamed);
-    CHECK(thrown<InvalidArgument>([&] { tables.prepared({how}); }) ==
-          "class 1 is c in rows.csv, and b in the model");
+  CHECK(tables.prepared({"training.initialModel=m"}).data.description == readInputDescription("m"));
+  auto renamed = kRows;
+  std::ranges::replace(renamed, 'b', 'c');
+  for (const auto& [rows, problem] :
+       {std::pair("mass,kind\n" + rowsFrom(0, 40), "column 1 is mass in rows.csv, and size in the model"),
+        {renamed, "class 1 is c in rows.csv, and b in the model"}}) {
+    tables.write("rows.csv", rows);
+    for (const char* how : {"training.resume=m", "training.initialModel=m"})
+      CHECK_REFUSED(tables.prepared({how}), problem);
   }
 }
 
@@ -204,20 +185,21 @@ TEST_CASE("data that have changed, or those of another file, are not taken for t
     return thrown<FileError>(
         [&] { detail::requireSameTrainingData("m", data, loadData(data), part, "advice"); });
   };
+  const std::string other = "m: was trained with rows.csv, and other.csv has ",
+                    same = "the same examples in another order; advice",
+                    changed = "m: was trained when rows.csv had ";
   const test::LogLines log;
   CHECK(refusal("other.csv", kRows, "validation").empty());
   CHECK(log.all().empty());
   CHECK(refusal("other.csv", kMore, "train").empty());
-  CHECK(log.all() == Texts{"warning: m: was trained with rows.csv, and other.csv has other examples, of "
-                           "which it may know some"});
-  CHECK(refusal("other.csv", kMore, "validation") ==
-        "m: was trained with rows.csv, and other.csv has 41 examples instead of 40; advice");
-  CHECK(refusal("other.csv", kTurned, "train") ==
-        "m: was trained with rows.csv, and other.csv has the same examples in another order; advice");
-  CHECK(refusal("rows.csv", kTurned, "train") ==
-        "m: was trained when rows.csv had the same examples in another order; advice");
-  CHECK(refusal("rows.csv", kMore, "train") ==
-        "m: was trained when rows.csv had 40 examples (now 41); advice");
+  CHECK(log.all() == Texts{"warning: " + other + "other examples, of which it may know some"});
+  CHECK(refusal("other.csv", kMore, "validation") == other + "41 examples instead of 40; advice");
+  CHECK(refusal("other.csv", kTurned, "train") == other + same);
+  CHECK(refusal("rows.csv", kTurned, "train") == changed + same);
+  CHECK(refusal("rows.csv", kMore, "train") == changed + "40 examples (now 41); advice");
+  auto edited = kRows;
+  edited.replace(edited.rfind(",b\n"), 2, ",a");
+  CHECK(refusal("rows.csv", edited, "train") == changed + "other examples, or other labels of them; advice");
   const auto drawn = tables.run({R"(data={"type": "mixtures", "trainExamples": 60})"}).data;
   CHECK_NOTHROW(detail::requireSameTrainingData("m", drawn, loadData(drawn), "validation", "advice"));
   CHECK(log.all().back() ==
