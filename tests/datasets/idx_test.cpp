@@ -52,16 +52,13 @@ TEST_CASE("a file that is truncated or too long is refused, and the error names 
   }
 }
 
-TEST_CASE("sizes whose product overflows are refused") {
+TEST_CASE("sizes whose product overflows, and an unexpected magic number, type or rank are refused") {
   constexpr std::uint32_t huge = 0xFFFFFFFFu;
   CHECK_CONTAINS(idxRefusal(idx({huge, huge, huge, huge}, "12345")), "truncated");
   CHECK_CONTAINS(idxRefusal(idx({1u << 31, 1u << 31, 4}, "")), "truncated");  // 2^64
   // Files without elements but with impossible image sizes; found by fuzzing.
   CHECK_CONTAINS(idxRefusal(idx({0, huge, huge}, "")),
                  "[0, 4294967295, 4294967295], which is too large for any memory");
-}
-
-TEST_CASE("an unexpected magic number, type or rank is refused") {
   CHECK_CONTAINS(idxRefusal("\x89PNG and more"), "0x89504e47");
   CHECK_CONTAINS(idxRefusal(std::string("\0\x01\x08\x01\0\0\0\0", 8)), "0x00010801");
   CHECK_CONTAINS(idxRefusal(idxHead(0x0C, {1}) + "1234"), "0x0c");

@@ -62,23 +62,19 @@ TEST_CASE(
   CHECK(chosen(Wish::Device, kTwo, 101 * kMega) == both + "101 MB of bytes and labels");
 }
 
-TEST_CASE("the placement applies to all iterators") {
+TEST_CASE(
+    "the placement applies to all iterators, and a GPU that no worker uses is not asked for its memory") {
   Digits data;
   const std::vector<Device> cpu{Device::cpu()};
   CHECK(data.place(Wish::Device, cpu, 2) ==
         "images: on the CPU, where the workers are; batches name rows of them");
-  CHECK(firstOf(data.train).namesRows());
-  CHECK(firstOf(data.test).namesRows());
+  for (ImageSetIterator* images : {&data.train, &data.test}) CHECK(firstOf(*images).namesRows());
   CHECK(data.place(Wish::Auto, cpu, 2).empty());
   for (ImageSetIterator* images : {&data.train, &data.test}) {
     const Batch batch = firstOf(*images);
     CHECK_FALSE(batch.namesRows());
     CHECK((batch.features[0].value.dtype() == DType::Float32));
   }
-}
-
-TEST_CASE("the memory of a GPU that no worker uses is not queried") {
-  Digits data;
   CHECK(data.place(Wish::Auto, {Device::cpu(), Device::cuda(99)}, 1).empty());
   CHECK_THROWS_AS(data.place(Wish::Auto, {Device::cuda(99)}, 1), DeviceUnavailable);
 }

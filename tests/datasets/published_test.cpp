@@ -90,8 +90,14 @@ TEST_CASE("the option is tried before MUSTER_DATA_DIR, then the cache, then the 
   }
 }
 
-TEST_CASE("a missing directory is named, with the option or variable that gave it") {
+TEST_CASE("a missing directory is named with what gave it, and a missing file with its address") {
   Places places;
+  CHECK(places.refusal<DownloadError>(0) ==
+        fmt::format(
+            "letters: one.gz is neither in {} nor in {}, and fetching http://letters.invalid/one.gz is not "
+            "allowed; if you have the files, name their directory in the environment variable "
+            "MUSTER_DATA_DIR",
+            places.given.string(), (places.cache / "letters").string()));
   places.options.directory = places.root / "missing";
   CHECK(places.refusal<FileError>(0) ==
         (places.root / "missing").string() + ": no such directory, given by DataOptions::directory");
@@ -116,24 +122,24 @@ TEST_CASE(
   CHECK_CONTAINS(places.refusal<FileError>(1), file.string());
 }
 
-TEST_CASE("a file of another set with the same name is skipped") {
+TEST_CASE("a file of another set with the same name is skipped, and one without a published sum is told") {
   const Places places;
-  Places::put(places.given / "one.gz", kNumbersPacked);
+  const auto plain = places.given / "one", packed = places.given / "one.gz";
+  Places::put(plain, kNumbers);
+  {
+    const test::LogLines log;
+    CHECK(places.numbers() == std::pair(kNumbers, plain));
+    CHECK(log.all() == std::vector{"warning: " + plain.string() +
+                                   ": cannot be checked, only the packed file's sum was published"});
+  }
+  fs::remove(plain);
+  Places::put(packed, kNumbersPacked);
   CHECK_THROWS_AS(places.letters(), DownloadError);
-  Places::put(places.given / "one", kLetters);
-  CHECK(places.letters() == std::pair(kLetters, places.given / "one"));
-  CHECK(places.numbers() == std::pair(kNumbers, places.given / "one.gz"));
+  Places::put(plain, kLetters);
+  CHECK(places.letters() == std::pair(kLetters, plain));
+  CHECK(places.numbers() == std::pair(kNumbers, packed));
   Places::put(places.given / "numbers/one.gz", gzip(kLetters));
-  CHECK(places.numbers().second == places.given / "one.gz");
-}
-
-TEST_CASE("a plain file without a published checksum is accepted, with a warning") {
-  const Places places;
-  Places::put(places.given / "one", kNumbers);
-  const test::LogLines log;
-  CHECK(places.numbers() == std::pair(kNumbers, places.given / "one"));
-  CHECK(log.all() == std::vector{"warning: " + (places.given / "one").string() +
-                                 ": cannot be checked, only the packed file's sum was published"});
+  CHECK(places.numbers().second == packed);
 }
 
 TEST_CASE("a broken file in the cache is downloaded again, or refused if downloads are not allowed") {
@@ -174,16 +180,6 @@ TEST_CASE("wrong content from the network is refused with both checksums, and no
   places.downloadFrom(page);
   CHECK_CONTAINS(places.refusal<DownloadError>(1), "not a gzip file");
   for (const char* set : {"letters", "numbers"}) CHECK_FALSE(fs::exists(places.cache / set / "one.gz"));
-}
-
-TEST_CASE("if downloads are not allowed, the error about a missing file names its address") {
-  const Places places;
-  CHECK(places.refusal<DownloadError>(0) ==
-        fmt::format(
-            "letters: one.gz is neither in {} nor in {}, and fetching http://letters.invalid/one.gz is not "
-            "allowed; if you have the files, name their directory in the environment variable "
-            "MUSTER_DATA_DIR",
-            places.given.string(), (places.cache / "letters").string()));
 }
 
 }  // namespace
