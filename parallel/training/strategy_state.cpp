@@ -37,6 +37,11 @@ Shape savedShape(const StrategyState& state) {
   return isOfReplicas(state) ? shape.prepend(static_cast<std::int64_t>(state.apart)) : shape;
 }
 
+/// Whether a saved tensor has the block's type and shape.
+bool fits(const Tensor& saved, const StrategyState& state) {
+  return saved.shape() == savedShape(state) && saved.dtype() == state.values.front().dtype();
+}
+
 /// The part of a saved tensor that is worker w's.
 Tensor savedPart(const StrategyState& state, const Tensor& saved, std::size_t w) {
   const Tensor& own = state.values[w];
@@ -67,8 +72,8 @@ void requirePossible(const Tensor& saved, const StrategyBlock& declared) {
 Tensor meanOfOthers(const StrategyState& state, const Tensor& saved, std::string_view rule) {
   const Tensor& own = state.values.front();
   const Shape& shape = saved.shape();
-  if (!state.declared.meanForOthers || !isOfReplicas(state) || shape.rank() == 0 || shape[0] < 1 ||
-      shape.dropFirst() != own.shape())
+  if (!state.declared.meanForOthers || !isOfReplicas(state) || saved.dtype() != own.dtype() ||
+      shape.rank() == 0 || shape[0] < 1 || shape.dropFirst() != own.shape())
     return {};
   requirePossible(saved, state.declared);
   logInfo("the saved {} of {} is of {}, now there are {}: each begins with its mean", state.declared.name,
@@ -85,22 +90,13 @@ Tensor meanOfOthers(const StrategyState& state, const Tensor& saved, std::string
 /// A saved block in this block's shape; undefined if it cannot be used, which is logged.
 /// @param means  whether it may be the mean of other workers.
 Tensor fitted(const StrategyState& state, const Tensor& saved, bool means, std::string_view rule) {
-  if (saved.dtype() == state.values.front().dtype()) {
-    if (saved.shape() == savedShape(state)) return saved;
-    if (const Tensor mean = means ? meanOfOthers(state, saved, rule) : Tensor(); mean.defined()) return mean;
-  }
+  if (fits(saved, state)) return saved;
+  if (const Tensor mean = means ? meanOfOthers(state, saved, rule) : Tensor(); mean.defined()) return mean;
   logInfo(
       "the saved {} of {} is {}, so it was of other numbers of workers or nodes, or of another model; it is "
       "reset",
       state.declared.name, rule, saved.toString());
   return {};
-}
-
-/// The block that the model holds, in this block's shape; undefined if there is none.
-Tensor findSaved(Model& model, const StrategyState& state, bool means, std::string_view rule) {
-  auto& all = model.strategyState();
-  const auto found = std::ranges::find(all, state.declared.name, &NamedValues::name);
-  return found == all.end() ? Tensor() : fitted(state, found->values, means, rule);
 }
 
 bool isSaved(const StrategyState& state, const Tensor& saved) {
@@ -109,7 +105,10 @@ bool isSaved(const StrategyState& state, const Tensor& saved) {
   return true;
 }
 
-void save(const StrategyState& state, const Tensor& into) {
+/// @param together  all nodes call it: takes the values of all.
+void save(const StrategyState& state, Exchange& exchange, bool together, const Tensor& into) {
+  if (together && exchange.nodes() > 1 && isOfReplicas(state))
+    return exchange.nodeGroup()->gather(state, into);
   for (std::size_t w = 0; w < state.apart; ++w) {
     Tensor part = savedPart(state, into, w);
     copy(state.values[w], part);
@@ -143,18 +142,14 @@ std::string nameIn(Section section, const StrategyState& state) {
 /// A block's values of all nodes, as they are saved.
 Tensor valuesOfAll(const StrategyState& state, Exchange& exchange) {
   const Tensor all = Tensor::zeros(savedShape(state), state.values.front().dtype());
-  if (exchange.nodes() > 1 && isOfReplicas(state))
-    exchange.nodeGroup()->gather(state, all);
-  else
-    save(state, all);
+  save(state, exchange, /*together=*/true, all);
   return all;
 }
 
 /// @param whose  for the message.
 void take(const Tensor* saved, std::string_view whose, const StrategyState& state) {
-  requireSaved(saved && saved->shape() == savedShape(state) && saved->dtype() == state.values.front().dtype(),
-               "training state: \"{}\" {} is {}, which is impossible", state.declared.name, whose,
-               saved ? saved->toString() : std::string("missing"));
+  requireSaved(saved && fits(*saved, state), "training state: \"{}\" {} is {}, which is impossible",
+               state.declared.name, whose, saved ? saved->toString() : std::string("missing"));
   load(*saved, state);
 }
 
@@ -214,12 +209,12 @@ Tensor meanOf(const Tensor& all, std::span<const double> weights) {
 
 void loadStrategyState(Exchange& exchange, Model& model, bool stale, bool means, std::string_view rule) {
   for (const StrategyState& state : exchange.strategyBlocks()) {
-    const Tensor saved = findSaved(model, state, means, rule);
-    if (!saved.defined() || (stale && isSaved(state, saved))) {
+    const Tensor* const found = findValues(model.strategyState(), state.declared.name);
+    const Tensor saved = found ? fitted(state, *found, means, rule) : Tensor();
+    if (!saved.defined() || (stale && isSaved(state, saved)))
       start(state, exchange);
-      continue;
-    }
-    load(saved, state);
+    else
+      load(saved, state);
   }
 }
 
@@ -231,35 +226,26 @@ void prepareSavedState(const Exchange& exchange, Model& model, bool afterFailure
     if (!state.declared.saved || state.declared.inFlight || !canBeTaken ||
         (afterFailure && isOfReplicas(state)))
       continue;
-    const auto found = std::ranges::find_if(all, [&](const NamedValues& saved) {
-      return saved.name == state.declared.name && saved.values.shape() == savedShape(state) &&
-             saved.values.dtype() == state.values.front().dtype();
-    });
-    room.push_back(found != all.end()
-                       ? *found
-                       : NamedValues{state.declared.name,
-                                     Tensor::zeros(savedShape(state), state.values.front().dtype())});
+    const Tensor* const found = findValues(all, state.declared.name);
+    room.push_back(
+        {state.declared.name, found && fits(*found, state)
+                                  ? *found
+                                  : Tensor::zeros(savedShape(state), state.values.front().dtype())});
   }
   all = std::move(room);
 }
 
 void saveStrategyState(Exchange& exchange, Model& model, bool together) {
-  for (const NamedValues& saved : model.strategyState()) {
-    const StrategyState& state = exchange.strategyBlock(saved.name);
-    if (together && exchange.nodes() > 1 && isOfReplicas(state))
-      exchange.nodeGroup()->gather(state, saved.values);
-    else
-      save(state, saved.values);
-  }
+  for (const NamedValues& saved : model.strategyState())
+    save(exchange.strategyBlock(saved.name), exchange, together, saved.values);
 }
 
 void collectStrategyState(Exchange& exchange, Model& model) {
   auto& all = model.strategyState();
   for (const StrategyState& state : exchange.strategyBlocks()) {
-    if (!isOfNodes(state) || !state.declared.saved || state.declared.inFlight || !isElsewhere(state))
-      continue;
-    if (std::ranges::find(all, state.declared.name, &NamedValues::name) == all.end())
-      all.push_back({state.declared.name, valuesOfAll(state, exchange)});
+    const bool lacking = isOfNodes(state) && state.declared.saved && !state.declared.inFlight &&
+                         isElsewhere(state) && findValues(all, state.declared.name) == nullptr;
+    if (lacking) all.push_back({state.declared.name, valuesOfAll(state, exchange)});
   }
 }
 
