@@ -6,6 +6,20 @@
 #include "muster/parallel/runtime/phase.h"
 
 namespace muster {
+namespace {
+
+/// Does a part of the participant's merge. @return how long it took.
+template <typename Part>
+std::chrono::nanoseconds timed(const Participant& me, Part part) {
+  const auto before = me.times.own.merging;
+  {
+    const Phase phase(me.activity, Activity::Kind::Merging, me.times.own.merging);
+    part();
+  }
+  return me.times.own.merging - before;
+}
+
+}  // namespace
 
 /// Calls a part of a merge. If it throws, the merge has failed.
 template <typename Merge>
@@ -20,30 +34,23 @@ void MergeShares::orLose(Merge merge) {
 
 void MergeShares::contribute(const Participant& me, double weight) {
   if (traits_.arrivals) return;
-  std::chrono::nanoseconds& merging = me.times.own.merging;
-  const auto before = merging;
-  {
-    const Phase phase(me.activity, Activity::Kind::Merging, merging);
+  of(me).contributing = timed(me, [&] {
     me.arriveAtExchange();
     MergeOps ops(me.exchange, me.worker, me.context, MergeOps::Waiting::None);
     strategy_.contribute(weight, ops);
-  }
-  of(me).contributing = merging - before;
+  });
 }
 
 void MergeShares::merge(const Participant& me, const Decision& decision) {
-  std::chrono::nanoseconds& merging = me.times.own.merging;
-  const auto before = merging;
-  {
-    const Phase phase(me.activity, Activity::Kind::Merging, merging);
+  const auto merging = timed(me, [&] {
     me.exchange.begin(me.worker);
     MergeOps ops(me.exchange, me.worker, me.context,
                  traits_.arrivals ? MergeOps::Waiting::NoSums : MergeOps::Waiting::Any);
     orLose([&] { decision.after.flights.call(strategy_, decision.call(), ops); });
     of(me).bytes = ops.bytes();
     me.exchange.end(me.worker);
-  }
-  of(me).merging = merging - before + std::exchange(of(me).contributing, {});
+  });
+  of(me).merging = merging + std::exchange(of(me).contributing, {});
 }
 
 void MergeShares::afterReduction(const Participant& me, const Decision& decision) {
