@@ -73,18 +73,14 @@ void EvaluationRun::requireRoomForBatches(const Batch& first, std::int64_t batch
 
 void EvaluationRun::deal(DataSetIterator& iterator, Activity& caller, Batch* first) {
   description_ = &knownDescription(*description_, iterator);
-  WatchedIterator data(iterator, caller);
+  WatchedIterator data(iterator, caller, first);
   BatchStamp stamp;
   const std::int64_t nodes = link_ ? link_->nodes() : 1, node = link_ ? link_->node() : 0;
   try {
-    if (first)
-      data.resumeAfter(0, 1);
-    else
-      data.reset(0);
+    data.reset(0);
     while (failedAt_ == kNever) {
       if (stamp.sequence % nodes != node) {
-        const std::int64_t skipped =
-            first ? std::exchange(first, nullptr)->examples() : data.skipOne(static_cast<int>(node));
+        const std::int64_t skipped = data.skipOne(static_cast<int>(node));
         if (skipped == 0) break;
         stamp.firstExample += skipped;
         ++stamp.sequence;
@@ -92,10 +88,7 @@ void EvaluationRun::deal(DataSetIterator& iterator, Activity& caller, Batch* fir
       }
       caller.set(Activity::Kind::WaitingForRoom);
       Batch& batch = **free_.pop();
-      if (first)
-        std::swap(batch, *std::exchange(first, nullptr));
-      else if (!data.next(batch))
-        break;
+      if (!data.next(batch)) break;
       batch.stamp = stamp;
       if (stamp.sequence == node) {
         const auto all = iterator.batchesPerEpoch();

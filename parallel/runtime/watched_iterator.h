@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "muster/core/base/detail/log_scope.h"
 #include "muster/core/base/error.h"
@@ -16,13 +17,20 @@ namespace muster {
 /// remembers for an error message which call has failed.
 class WatchedIterator {
  public:
-  WatchedIterator(DataSetIterator& data, Activity& activity) : data_(data), activity_(activity) {}
+  /// @param first  the batch with which the first epoch begins, with the position of its first example in the
+  ///               stamp, if the iterator was reset and read it already: it is not asked for it again, since
+  ///               it may not be able to give it. Else null.
+  WatchedIterator(DataSetIterator& data, Activity& activity, Batch* first = nullptr)
+      : data_(data), activity_(activity), first_(first) {}
 
   /// @param begun  the part of the epoch to skip. @return the examples in that part.
   /// @throws InvalidArgument as skipTrained does.
   std::int64_t reset(std::int64_t epoch, const EpochPosition& begun = {}) {
     activity_.set(Activity::Kind::InIterator);
+    if (batch_ >= 0) first_ = nullptr;  // of an earlier epoch
     epoch_ = epoch;
+    batch_ = begun.nextBatch;
+    if (first_) return first_->stamp.firstExample;
     batch_ = -1;
     data_.reset(epoch);
     batch_ = 0;
@@ -31,16 +39,13 @@ class WatchedIterator {
     return skipped;
   }
 
-  /// The iterator was reset to this epoch, and `batches` were read or skipped, through another object.
-  void resumeAfter(std::int64_t epoch, std::int64_t batches) {
-    epoch_ = epoch;
-    batch_ = batches;
-  }
-
   /// @throws InvalidArgument for a batch without examples.
   bool next(Batch& batch) {
     activity_.set(Activity::Kind::InIterator, batch_);
-    if (!nextBatch(data_, batch)) return false;
+    if (first_)
+      std::swap(batch, *std::exchange(first_, nullptr));
+    else if (!nextBatch(data_, batch))
+      return false;
     require(batch.examples() > 0, "the batch has no examples");
     ownMemory(batch);  // it may wait in a queue
     ++batch_;
@@ -51,7 +56,7 @@ class WatchedIterator {
   /// @param node  this one. @return the number of its examples; 0 at the end of the epoch.
   std::int64_t skipOne(int node) {
     activity_.set(Activity::Kind::InIterator, batch_);
-    const std::int64_t examples = data_.skip(1);
+    const std::int64_t examples = first_ ? std::exchange(first_, nullptr)->examples() : data_.skip(1);
     batch_ += examples > 0 ? 1 : 0;
     if (node == 0 && !readsToSkip_ && data_.readsToSkip()) {
       readsToSkip_ = true;
@@ -72,8 +77,9 @@ class WatchedIterator {
  private:
   DataSetIterator& data_;
   Activity& activity_;
+  Batch* first_;
   std::int64_t epoch_ = 0;
-  std::int64_t batch_ = -1;   // the next batch; -1: in reset
+  std::int64_t batch_ = -1;   // the next batch; -1: in reset, or before it
   bool readsToSkip_ = false;  // see skipOne
 };
 

@@ -1,27 +1,19 @@
 #pragma once
 
-#include <cstdint>
-
-#include "muster/core/data/data_set_iterator.h"
 #include "muster/parallel/training/fit_run.h"
 
 namespace muster {
 
 /// Reads the epochs of one `fit()` from the iterator, stamps each batch, and hands batch b to worker b mod W,
-/// or to the worker that the strategy's arrivals choose. Runs on a thread of its own; reads ahead, over the
-/// ends of epochs too, as far as free batches allow.
-///
-/// @param first  the first untrained batch of the first epoch, with its position in the stamp, if it was
-///               read already; else null.
-///
-/// If workers read their own batches (FitRun::numbered), it only resets the iterator before each epoch, and
-/// gives each worker the stamp of its first batch.
-///
-/// If a training is resumed within its first epoch, some batches are trained already: the i-th untrained
-/// batch goes to worker i mod W. Batches of workers on other nodes are skipped.
+/// or to the worker that the strategy's arrivals choose; batches of workers on other nodes are skipped. Runs
+/// on a thread of its own; reads ahead, over the ends of epochs too, as far as free batches allow. If workers
+/// read their own batches (FitRun::numbered), it only resets the iterator before each epoch, and gives each
+/// worker the stamp of its first batch. If a training is resumed within its first epoch, the i-th untrained
+/// batch goes to worker i mod W.
 ///
 /// Ends after the last epoch, on a stop (each worker then gets the end of its epoch), or when the run has
 /// failed. A failure of the iterator is the run's failure.
+/// @param first  see WatchedIterator.
 void dispatch(FitRun& run, DataSetIterator& data, std::int64_t epochs, Batch* first, Activity& activity);
 
 }  // namespace muster

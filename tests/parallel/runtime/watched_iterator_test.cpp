@@ -51,3 +51,32 @@ TEST_CASE("a batch without examples is refused, and one of another node is skipp
   CHECK_REFUSED(watched.next(batch), "the batch has no examples");
   CHECK(watched.skipOne(1) == 0);  // the epoch's end
 }
+
+TEST_CASE("a batch that was read before the epoch is given without the iterator") {
+  Activity activity;
+  for (const bool skipped : {false, true}) {
+    CAPTURE(skipped);
+    ToyIterator data = ToyIterator::ofValues({1, 2, 3});
+    Batch first, batch;
+    data.reset(4);
+    REQUIRE(data.next(first));
+    first.stamp.firstExample = 7;
+    WatchedIterator watched(data, activity, &first);
+    CHECK(watched.reset(4) == 7);
+    if (skipped)
+      CHECK(watched.skipOne(1) == 1);
+    else
+      REQUIRE(watched.next(batch));
+    if (!skipped) CHECK(batch.features.front().value.data<float>()[0] == 1);
+    REQUIRE(watched.next(batch));
+    CHECK(batch.features.front().value.data<float>()[0] == 2);
+    CHECK(data.resets == std::vector<std::int64_t>{4});
+  }
+  ToyIterator data = ToyIterator::ofValues({1});
+  Batch first, batch;
+  WatchedIterator watched(data, activity, &first);
+  watched.reset(0);  // no call takes it
+  CHECK(watched.reset(1) == 0);
+  REQUIRE(watched.next(batch));
+  CHECK(batch.features.front().value.data<float>()[0] == 1);
+}
