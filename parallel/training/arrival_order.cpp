@@ -24,13 +24,6 @@ void requireArrivals(const ArrivalPlan& plan, int workers) {
           plan.staleness);
 }
 
-std::int64_t iterationsFrom(const ArrivalPlan& plan, const Departure& departure) {
-  if (!plan.iterationsFrom) return plan.iterations[static_cast<std::size_t>(departure.worker)];
-  const std::int64_t iterations = plan.iterationsFrom(departure);
-  require(iterations >= 1, "the strategy's arrivals: a worker has at least 1 iteration, got {}", iterations);
-  return iterations;
-}
-
 ArrivalOrder::ArrivalOrder(ArrivalPlan plan, const Schedule& learningRate)
     : rule_(std::make_shared<const Rule>(Rule{std::move(plan), learningRate})),
       members_(rule_->plan.speeds.size()),
@@ -39,19 +32,13 @@ ArrivalOrder::ArrivalOrder(ArrivalPlan plan, const Schedule& learningRate)
   restart(0, 0);
 }
 
-ArrivalOrder ArrivalOrder::fresh() const {
-  ArrivalOrder order = *this;
-  order.restart(0, 0);
-  return order;
-}
-
 void ArrivalOrder::restart(std::int64_t iteration, std::int64_t epoch) {
   iteration_ = iteration;
   epoch_ = epoch;
   std::ranges::fill(members_, Member{});
   batches_ = pending_ = slowest_ = 0;
   opened_ = now_ = 0;
-  for (std::size_t w = 0; w < members_.size(); ++w) depart(w);
+  for (int w = 0; w < static_cast<int>(members_.size()); ++w) depart(w, iteration);
 }
 
 int ArrivalOrder::deal() {
@@ -79,6 +66,13 @@ void ArrivalOrder::land() {
     now_ = time;
     arrive(members_[w]);
   }
+}
+
+void ArrivalOrder::landArrived() {
+  if (mayLand())
+    landNow();
+  else
+    std::ranges::fill(arrivals_, Arrival{});
 }
 
 bool ArrivalOrder::landsBefore(int next, double time) {
@@ -137,7 +131,7 @@ std::size_t ArrivalOrder::firstPending() const {
 }
 
 void ArrivalOrder::landNow() {
-  const bool together = plan().grace > 0 || plan().staleness == 0;
+  const bool together = plan().wallClock || plan().grace > 0 || plan().staleness == 0;
   const std::size_t first = firstPending();
   for (std::size_t w = 0; w < members_.size(); ++w) {
     Member& member = members_[w];
@@ -156,20 +150,25 @@ void ArrivalOrder::landNow() {
     const Member& member = members_[w];
     arrivals_[w].resumes = !member.running && !member.pending && member.arrived - slowest <= plan().staleness;
   }
-  for (std::size_t w = 0; w < members_.size(); ++w)
-    if (arrivals_[w].resumes) depart(w);
+  if (plan().wallClock) return;
+  const int workers = static_cast<int>(members_.size());
+  for (int w = 0; w < workers; ++w)
+    if (arrivals_[static_cast<std::size_t>(w)].resumes) depart(w, iteration_ + batches_ / workers);
 }
 
-void ArrivalOrder::depart(std::size_t worker) {
-  const std::int64_t iteration = iteration_ + batches_ / static_cast<std::int64_t>(members_.size());
-  members_[worker].iterations =
-      iterationsFrom(plan(), {.worker = static_cast<int>(worker),
-                              .iteration = iteration,
-                              .epoch = epoch_,
-                              .learningRate = learningRate().at(iteration, epoch_)});
-  members_[worker].running = true;
-  members_[worker].begun = now_;
-  members_[worker].done = 0;
+void ArrivalOrder::depart(int worker, std::int64_t iteration) {
+  const Departure departure{.worker = worker,
+                            .iteration = iteration,
+                            .epoch = epoch_,
+                            .learningRate = rule_->learningRate.at(iteration, epoch_)};
+  Member& member = members_[static_cast<std::size_t>(worker)];
+  member.iterations = plan().iterationsFrom ? plan().iterationsFrom(departure)
+                                            : plan().iterations[static_cast<std::size_t>(worker)];
+  require(member.iterations >= 1, "the strategy's arrivals: a worker has at least 1 iteration, got {}",
+          member.iterations);
+  member.running = true;
+  member.begun = now_;
+  member.done = 0;
 }
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -12,9 +13,6 @@ namespace muster {
 /// @throws InvalidArgument if a strategy's plan of arrivals is impossible, naming the number.
 void requireArrivals(const ArrivalPlan& plan, int workers);
 
-/// Iterations of a worker from its departure until its next arrival. @throws InvalidArgument for less than 1.
-std::int64_t iterationsFrom(const ArrivalPlan& plan, const Departure& departure);
-
 /// Which worker gets which batch, and which workers arrive together, on the virtual clock: a function of the
 /// plan and of the number of batches alone. It starts again with every epoch.
 ///
@@ -24,17 +22,20 @@ std::int64_t iterationsFrom(const ArrivalPlan& plan, const Departure& departure)
 /// worker is running. With grace 0 each lands by itself, in the order of arrival (unless all wait for all:
 /// staleness 0), and those that may continue do so with the last of them.
 ///
-/// A value. An object is used either for `deal` or for `land`; it may only land before its first deal, too.
-/// `land` steps from arrival to arrival, however many iterations are between them.
+/// On the wall clock (ArrivalPlan::wallClock) workers arrive when they say so: those that have arrived land
+/// together, as soon as one may continue.
+///
+/// A value. An object is used for `deal`, for `land`, or for the functions of the wall clock; it may only
+/// land before its first deal, too. `land` steps from arrival to arrival, however many iterations are between
+/// them.
 class ArrivalOrder {
  public:
   /// Begins an epoch at iteration 0. @param learningRate  of the model's updater.
+  /// @throws InvalidArgument, as all that lets a worker depart, if ArrivalPlan::iterationsFrom gives less
+  /// than 1.
   explicit ArrivalOrder(ArrivalPlan plan, const Schedule& learningRate = {});
   const ArrivalPlan& plan() const { return rule_->plan; }
-  const Schedule& learningRate() const { return rule_->learningRate; }
 
-  /// A new order by the same plan.
-  ArrivalOrder fresh() const;
   /// Begins an epoch after this many iterations and epochs: all workers run, at time 0.
   void restart(std::int64_t iteration, std::int64_t epoch);
   /// The worker that gets the next batch.
@@ -43,6 +44,17 @@ class ArrivalOrder {
   void land();
   /// Batches dealt since the epoch began, by `deal` or before the last landing.
   std::int64_t batches() const { return batches_; }
+
+  // On the wall clock.
+
+  /// Whether the worker has not arrived since its last departure.
+  bool runs(int worker) const { return members_[static_cast<std::size_t>(worker)].running; }
+  /// A worker that runs has arrived.
+  void arrive(int worker) { arrive(members_[static_cast<std::size_t>(worker)]); }
+  /// Lands the workers that have arrived; none if no landing is possible yet.
+  void landArrived();
+  /// A worker that has landed continues, after this many iterations.
+  void depart(int worker, std::int64_t iteration);
 
   // The last landing, [worker].
 
@@ -80,7 +92,6 @@ class ArrivalOrder {
   void arrive(Member& member);
   std::size_t firstPending() const;
   void landNow();
-  void depart(std::size_t worker);
 
   struct Rule {
     ArrivalPlan plan;

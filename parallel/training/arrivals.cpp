@@ -25,21 +25,16 @@ Arrivals::Arrivals(const ArrivalPlan& plan, const Schedule& learningRate)
       landing_(plan.speeds.size()),
       resumedAt_(plan.speeds.size()),
       due_(plan.speeds.size()),
-      iterations_(plan.speeds.size()) {
-  if (plan.wallClock) clock_.emplace(plan.speeds.size(), plan.staleness);
-}
+      iterations_(plan.speeds.size()) {}
 
 void Arrivals::beginEpoch(std::int64_t iteration, std::int64_t epoch, std::int64_t landings) {
   std::ranges::fill(resumedAt_, 0);
   std::ranges::fill(due_, 0);
-  epoch_ = epoch;
   landings_ = 0;
   ending_ = false;
-  if (clock_)
-    clock_->restart();
-  else
-    order_.restart(iteration, epoch);
-  for (int w = 0; w < static_cast<int>(landing_.size()); ++w) depart(w, iteration);
+  order_.restart(iteration, epoch);
+  for (std::size_t w = 0; w < iterations_.size(); ++w)
+    iterations_[w] = order_.iterations(static_cast<int>(w));
   while (landings_ < landings) {
     planNext();
     countLanding(order_.arrivals());
@@ -47,28 +42,17 @@ void Arrivals::beginEpoch(std::int64_t iteration, std::int64_t epoch, std::int64
 }
 
 void Arrivals::planNext() {
-  if (clock_ || ending_) return;
+  if (ending_) return;
+  if (onWallClock()) return order_.landArrived();
   order_.land();
   for (std::size_t w = 0; w < due_.size(); ++w) due_[w] += order_.dealt()[w];
 }
 
-void Arrivals::depart(int worker, std::int64_t iteration) {
-  std::int64_t& iterations = iterations_[static_cast<std::size_t>(worker)];
-  if (!clock_) {
-    iterations = order_.iterations(worker);
-    return;
-  }
-  iterations = iterationsFrom(order_.plan(), {.worker = worker,
-                                              .iteration = iteration,
-                                              .epoch = epoch_,
-                                              .learningRate = order_.learningRate().at(iteration, epoch_)});
-}
-
 std::int64_t Arrivals::untilLanding(int worker, std::int64_t batches) const {
   if (ending_) return std::numeric_limits<std::int64_t>::max();
-  const bool runs = !clock_ || clock_->runs(worker);
-  const std::int64_t due = clock_ ? iterations(worker) : due_[static_cast<std::size_t>(worker)];
-  return runs ? std::max<std::int64_t>(0, due - batches) : 0;
+  if (onWallClock() && !order_.runs(worker)) return 0;
+  const std::int64_t due = onWallClock() ? iterations(worker) : due_[static_cast<std::size_t>(worker)];
+  return std::max<std::int64_t>(0, due - batches);
 }
 
 void Arrivals::countLanding(std::span<const Arrival> landing) {
@@ -80,13 +64,15 @@ void Arrivals::countLanding(std::span<const Arrival> landing) {
 }
 
 void Arrivals::chooseLanding(std::span<const Contribution> contributions, bool last, bool met) {
-  if (clock_ && met && !last)
+  if (onWallClock() && met && !last) {
     for (int w = 0; w < static_cast<int>(contributions.size()); ++w)
-      if (hasArrived(w, contributions[static_cast<std::size_t>(w)].batches)) arrive(w);
+      if (hasArrived(w, contributions[static_cast<std::size_t>(w)].batches)) order_.arrive(w);
+    order_.landArrived();
+  }
   const auto planned = next();
   bool complete = !last && std::ranges::any_of(planned, &Arrival::arrives);
   for (std::size_t w = 0; w < planned.size(); ++w)
-    if (!last && contributions[w].ended && (clock_ ? met : planned[w].arrives)) ending_ = true;
+    if (!last && contributions[w].ended && (onWallClock() ? met : planned[w].arrives)) ending_ = true;
   if (ending_) complete = false;
   std::int64_t iteration = 0;
   for (std::size_t w = 0; w < planned.size(); ++w) {
@@ -98,9 +84,11 @@ void Arrivals::chooseLanding(std::span<const Contribution> contributions, bool l
   }
   if (!last && !complete) return;
   countLanding(landing_);
-  for (std::size_t w = 0; w < landing_.size(); ++w)
-    if (complete && landing_[w].resumes) depart(static_cast<int>(w), iteration);
-  if (complete && clock_) clock_->landed();
+  for (int w = 0; complete && w < static_cast<int>(landing_.size()); ++w) {
+    if (!landing_[static_cast<std::size_t>(w)].resumes) continue;
+    if (onWallClock()) order_.depart(w, iteration);
+    iterations_[static_cast<std::size_t>(w)] = order_.iterations(w);
+  }
 }
 
 EpochPosition afterDealing(const EpochPosition& begun, ArrivalOrder order, std::vector<std::int64_t> counts) {

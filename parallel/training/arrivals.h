@@ -1,16 +1,27 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "muster/core/nn/training_state.h"
 #include "muster/parallel/training/arrival_order.h"
-#include "muster/parallel/training/contribution.h"
-#include "muster/parallel/training/wall_clock_order.h"
 
 namespace muster {
+
+/// What a worker brings to the end of a round.
+struct Contribution {
+  double scoreSum = 0;          ///< of the worker's steps since its last merge, each times its weight
+  double weight = 0;            ///< sum of those steps' loss normalisers
+  double plainScoreSum = 0;     ///< of those steps, without weights
+  std::int64_t batches = 0;     ///< of those steps
+  std::int64_t examples = 0;    ///< of those steps
+  std::int64_t iteration = 0;   ///< iterations finished after the last of them
+  double largest = 0;           ///< largest magnitude in the replica, if it was checked
+  bool ended = false;           ///< the worker has had its last batch of the epoch
+  bool late = false;            ///< the last step's score is not read yet: the sums of scores lack it
+  std::int64_t untrained = -1;  ///< the batch that was taken but not trained because of a stop; -1: none
+};
 
 /// The landings of one `fit()` in which workers arrive one after another: the order of the landings, and the
 /// workers that each one merges. When a worker that should arrive has no batch left, the epoch ends: the
@@ -18,9 +29,9 @@ namespace muster {
 class Arrivals {
  public:
   Arrivals(const ArrivalPlan& plan, const Schedule& learningRate);
-  bool onWallClock() const { return clock_.has_value(); }
-  /// A new ArrivalOrder, which deals batches on the virtual clock. Thread-safe.
-  ArrivalOrder newOrder() const { return order_.fresh(); }
+  bool onWallClock() const { return order_.plan().wallClock; }
+  /// Restart a copy of it to deal batches on the virtual clock. Thread-safe.
+  const ArrivalOrder& order() const { return order_; }
 
   /// Begins an epoch after this many iterations and epochs.
   /// @param landings  of the epoch that were carried out before the training was resumed.
@@ -28,10 +39,13 @@ class Arrivals {
   /// Plans the next landing. Call it between rounds.
   void planNext();
   /// On the wall clock: a worker has arrived.
-  void arrive(int worker) { clock_->arrive(worker); }
+  void arrive(int worker) {
+    order_.arrive(worker);
+    order_.landArrived();
+  }
   /// Whether the worker has arrived once it has trained this many batches since its last departure.
   bool hasArrived(int worker, std::int64_t batches) const {
-    return clock_->runs(worker) && !ending_ && batches >= iterations(worker);
+    return order_.runs(worker) && !ending_ && batches >= iterations(worker);
   }
   /// The worker's iterations from its last departure to its next arrival.
   std::int64_t iterations(int worker) const { return iterations_[static_cast<std::size_t>(worker)]; }
@@ -46,21 +60,19 @@ class Arrivals {
   /// The workers that are merged, [worker]. After `chooseLanding`, until the next one.
   std::span<const Arrival> landing() const { return landing_; }
   /// The workers that arrive at the next landing, without staleness, [worker].
-  std::span<const Arrival> next() const { return clock_ ? clock_->arrivals() : order_.arrivals(); }
+  std::span<const Arrival> next() const { return order_.arrivals(); }
   /// Landings carried out in the epoch.
   std::int64_t landings() const { return landings_; }
 
  private:
-  void depart(int worker, std::int64_t iteration);
   void countLanding(std::span<const Arrival> landing);
 
-  ArrivalOrder order_;                     // on the virtual clock; has the plan
-  std::optional<WallClockOrder> clock_;    // on the wall clock
-  std::vector<Arrival> landing_;           // [worker]
-  std::vector<std::int64_t> resumedAt_;    // [worker] landings before its last departure
-  std::vector<std::int64_t> due_;          // [worker] batches dealt from its last landing to the next one
-  std::vector<std::int64_t> iterations_;   // [worker]
-  std::int64_t epoch_ = 0, landings_ = 0;  // landings of this epoch
+  ArrivalOrder order_;                    // on the virtual clock it has planned the next landing
+  std::vector<Arrival> landing_;          // [worker]
+  std::vector<std::int64_t> resumedAt_;   // [worker] landings before its last departure
+  std::vector<std::int64_t> due_;         // [worker] batches dealt from its last landing to the next one
+  std::vector<std::int64_t> iterations_;  // [worker]
+  std::int64_t landings_ = 0;
   bool ending_ = false;  // a worker that should arrive has ended: all train the rest of the epoch
 };
 

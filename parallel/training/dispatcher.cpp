@@ -17,7 +17,7 @@ class Dispatcher {
         data_(data),
         activity_(activity),
         stamp_{.epoch = start_.epoch, .iteration = start_.epochIteration} {
-    if (start_.arrivals && !start_.arrivals->onWallClock()) order_.emplace(start_.arrivals->newOrder());
+    if (start_.arrivals && !start_.arrivals->onWallClock()) order_ = start_.arrivals->order();
     // So that later the free queue holds only batches that workers have returned.
     while (const auto batch = run_.numbered ? run_.queues.free().tryPop() : std::nullopt)
       own_.push_back(*batch);

@@ -149,7 +149,7 @@ EpochPosition trainedWithArrivals(const Ledger& ledger) {
   if (!endsRun(ledger.verdict)) return ledger.begun.after(std::span(&trained, 1));
   if (ledger.arrivals->onWallClock())
     return afterTaking(ledger.begun, trained + static_cast<std::int64_t>(untrained.size()), untrained);
-  ArrivalOrder order = ledger.arrivals->newOrder();
+  ArrivalOrder order = ledger.arrivals->order();
   order.restart(ledger.epochIteration, ledger.epoch);
   for (std::int64_t l = 0; l < ledger.landingsBefore; ++l) order.land();
   return afterDealing(ledger.begun, std::move(order), std::move(counts));

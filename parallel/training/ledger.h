@@ -9,7 +9,6 @@
 #include "muster/core/optim/schedule.h"
 #include "muster/parallel/strategies/strategy.h"
 #include "muster/parallel/training/arrivals.h"
-#include "muster/parallel/training/contribution.h"
 #include "muster/parallel/training/fragment_flights.h"
 
 // A round is a transaction over one value, the ledger: `decide` computes the ledger after the round from the

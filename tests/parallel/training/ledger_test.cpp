@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "muster/core/base/error.h"
-#include "muster/parallel/training/contribution.h"
 #include "muster/parallel/training/resumption.h"
 #include "muster/parallel/training/round_messages.h"
 #include "muster/parallel/training/round_transaction.h"

@@ -3,7 +3,7 @@
 
 #include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/strategies/asynchronous_outer.h"
-#include "muster/parallel/training/wall_clock_order.h"
+#include "muster/parallel/training/arrival_order.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/support/failure.h"
 #include "tests/support/log_lines.h"
@@ -35,49 +35,48 @@ std::vector<std::int64_t> firstNumbers(std::int64_t count) {
   return all;
 }
 
-std::string textOf(std::span<const Arrival> landing) {
-  std::string text;
-  for (std::size_t w = 0; w < landing.size(); ++w) {
-    if (landing[w].arrives) text += fmt::format("+{} ", w);
-    if (landing[w].resumes) text += fmt::format(">{} ", w);
+/// Three workers on the wall clock.
+struct Three {
+  explicit Three(std::int64_t staleness)
+      : order({.iterations = {1, 1, 1}, .speeds = {1, 1, 1}, .staleness = staleness, .wallClock = true}) {}
+  /// @return who lands then, and who continues.
+  std::string arrive(int worker) {
+    order.arrive(worker);
+    order.landArrived();
+    std::string text;
+    for (int w = 0; w < 3; ++w) {
+      const Arrival& landing = order.arrivals()[static_cast<std::size_t>(w)];
+      if (landing.arrives) text += fmt::format("+{} ", w);
+      if (landing.resumes) text += fmt::format(">{} ", w);
+      if (landing.resumes) order.depart(w, 0);
+    }
+    return text;
   }
-  return text;
-}
+
+  ArrivalOrder order;
+};
 
 }  // namespace
 
 TEST_CASE("an arrival lands at once; if staleness is bounded, once a waiting worker may continue") {
-  WallClockOrder free(3, ArrivalPlan::kUnbounded);
-  free.restart();
-  free.arrive(1);
-  CHECK(textOf(free.arrivals()) == "+1 >1 ");
-  free.landed();
-  CHECK(textOf(free.arrivals()) == "");
-  free.arrive(1);
-  CHECK(textOf(free.arrivals()) == "+1 >1 ");
+  Three free(ArrivalPlan::kUnbounded);
+  CHECK(free.arrive(1) == "+1 >1 ");
+  CHECK(free.arrive(1) == "+1 >1 ");
 
-  WallClockOrder together(3, 0);
-  together.restart();
-  for (const int worker : {2, 0}) {
-    together.arrive(worker);
-    CHECK(textOf(together.arrivals()) == "");
-  }
-  together.arrive(1);
-  CHECK(textOf(together.arrivals()) == "+0 >0 +1 >1 +2 >2 ");
+  Three together(0);
+  CHECK(together.arrive(2) == "");
+  CHECK(together.arrive(0) == "");
+  CHECK(together.arrive(1) == "+0 >0 +1 >1 +2 >2 ");
+  together.order.landArrived();
+  for (const Arrival& landing : together.order.arrivals()) CHECK_FALSE(landing.arrives);
 
-  WallClockOrder bounded(3, 1);
-  bounded.restart();
-  bounded.arrive(0);
-  CHECK(textOf(bounded.arrivals()) == "+0 >0 ");
-  bounded.landed();
-  bounded.arrive(0);  // the second time, while two workers never arrived
-  CHECK(textOf(bounded.arrivals()) == "");
-  CHECK_FALSE(bounded.runs(0));
-  bounded.arrive(1);  // it lands together with worker 0, which must wait for worker 2
-  CHECK(textOf(bounded.arrivals()) == "+0 +1 >1 ");
-  bounded.landed();
-  bounded.arrive(2);
-  CHECK(textOf(bounded.arrivals()) == ">0 +2 >2 ");
+  Three bounded(1);
+  CHECK(bounded.arrive(0) == "+0 >0 ");
+  CHECK(bounded.order.runs(0));
+  CHECK(bounded.arrive(0) == "");  // the second time, while two workers never arrived
+  CHECK_FALSE(bounded.order.runs(0));
+  CHECK(bounded.arrive(1) == "+0 +1 >1 ");  // together with worker 0, which must wait for worker 2
+  CHECK(bounded.arrive(2) == ">0 +2 >2 ");
 }
 
 TEST_CASE("every batch is trained and merged once, with and without merged listeners") {
