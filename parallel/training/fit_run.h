@@ -30,7 +30,7 @@ struct FitRun {
         peers(where.local),
         shares(options.strategy, options.traits, where.workers(), options.undo, options.undoesMerges),
         decisions(where, options, std::move(start), shares),
-        rounds(where, options, decisions, peers, shares),
+        rounds(where, decisions, peers, shares),
         exchange_(exchange),
         link_(link) {}
 

@@ -26,13 +26,21 @@ Verdict verdictOf(std::span<const Contribution> contributions, const Votes& vote
 }
 
 /// Adds the contributions that are merged, in worker order, except their scores.
-void addContributions(Decision& into, std::span<const Contribution> contributions) {
+void addContributions(Decision& into, std::span<const Contribution> contributions, bool met) {
   const auto landing = landingOf(into.after);
   RoundResult& round = into.round;
   std::int64_t batches = 0;
   for (std::size_t w = 0; w < contributions.size(); ++w) {
-    if (!isMerged(landing, w)) continue;
     const Contribution& c = contributions[w];
+    Tally& worker = into.after.workers[w];
+    worker.untrained = c.untrained;
+    if (!isMerged(landing, w)) {
+      if (met) worker.unmerged = c;
+      continue;
+    }
+    worker.batches += c.batches;
+    worker.examples += c.examples;
+    worker.unmerged = {};
     round.weight += c.weight;
     batches += c.batches;
     round.examples += c.examples;
@@ -41,32 +49,15 @@ void addContributions(Decision& into, std::span<const Contribution> contribution
   require(std::isfinite(round.weight), "the weights of the workers' batches add up to {}", round.weight);
   // Steps on fully masked examples still change the parameters (decay, momentum). If there are no others,
   // the number of batches is the weight. Among arrivals they have no weight: others land without them.
+  const bool weighted = round.weight > 0 || !landing.empty();
   for (std::size_t w = 0; w < contributions.size(); ++w) {
     const Contribution& c = contributions[w];
-    const bool weighted = round.weight > 0 || !landing.empty();
-    const double weight = weighted ? c.weight : static_cast<double>(c.batches);
-    into.weights[w] = isMerged(landing, w) ? weight : 0;
+    into.weights[w] = !isMerged(landing, w) ? 0 : weighted ? c.weight : static_cast<double>(c.batches);
   }
   round.trained = batches > 0;
   round.inEpoch.batches += batches;
   round.inEpoch.examples += round.examples;
   round.inEpoch.weight += round.weight;
-}
-
-void addTallies(Ledger& after, std::span<const Contribution> contributions, bool met) {
-  const auto landing = landingOf(after);
-  for (std::size_t w = 0; w < after.workers.size(); ++w) {
-    Tally& worker = after.workers[w];
-    const Contribution& c = contributions[w];
-    worker.untrained = c.untrained;
-    if (isMerged(landing, w)) {
-      worker.batches += c.batches;
-      worker.examples += c.examples;
-      worker.unmerged = {};
-    } else if (met) {
-      worker.unmerged = c;
-    }
-  }
 }
 
 /// The numbers of the round that the ledger keeps.
@@ -98,7 +89,14 @@ Ledger ledgerAt(const EpochPosition& position, std::int64_t iteration, std::int6
           .flights = FragmentFlights(static_cast<std::size_t>(workers))};
 }
 
+bool isPlanned(const Ledger& saved) {
+  return saved.flights.fragments() > 0;
+}
+
 void resume(Ledger& ledger, const Ledger& saved) {
+  for (std::size_t w = 0; w < saved.workers.size(); ++w)
+    ledger.workers[w].examples = saved.workers[w].examples;
+  if (!isPlanned(saved)) return;
   ledger.roundsBefore = saved.roundsBefore;
   ledger.plan = saved.plan;
   ledger.flights = saved.flights;
@@ -163,6 +161,12 @@ EpochPosition trainedInTurn(const Ledger& ledger) {
 
 }  // namespace
 
+std::vector<std::int64_t> examples(const Ledger& ledger) {
+  std::vector<std::int64_t> all;
+  for (const Tally& worker : ledger.workers) all.push_back(worker.examples + worker.unmerged.examples);
+  return all;
+}
+
 EpochPosition position(const Ledger& ledger) {
   EpochPosition now = ledger.arrivals ? trainedWithArrivals(ledger) : trainedInTurn(ledger);
   now.examples = ledger.inEpoch.examples;
@@ -181,13 +185,6 @@ TrainingProgress progress(const Ledger& ledger, const Schedule& learningRate) {
           .score = ledger.score,
           .learningRate = learningRate.at(ledger.iteration, ledger.epoch),
           .inFlight = ledger.flights.inFlight()};
-}
-
-Votes operator|(const Votes& a, const Votes& b) {
-  return {.stop = a.stop || b.stop,
-          .pause = a.pause || b.pause,
-          .listens = a.listens || b.listens,
-          .measures = a.measures || b.measures};
 }
 
 Round Decision::call() const {
@@ -211,8 +208,7 @@ void decide(const Ledger& now, std::span<const Contribution> contributions, cons
                 .score = now.score};
   const bool last = into.round.verdict != Verdict::Continue;
   if (after.arrivals) after.arrivals->chooseLanding(contributions, last, facts.met);
-  addContributions(into, contributions);
-  addTallies(after, contributions, facts.met);
+  addContributions(into, contributions, facts.met);
   into.round.merging = into.round.trained || (last && (facts.pending || now.flights.outstanding()));
   ++after.rounds;
   after.merges += into.round.merging ? 1 : 0;

@@ -52,7 +52,7 @@ struct RoundResult {
 /// What a ledger knows of one worker.
 struct Tally {
   std::int64_t batches = 0;     ///< merged, of the epoch, since `Ledger::begun`
-  std::int64_t examples = 0;    ///< merged in this run
+  std::int64_t examples = 0;    ///< merged in this `fit()`, also before the run was resumed
   Contribution unmerged = {};   ///< with arrivals: trained since the worker's last arrival
   std::int64_t untrained = -1;  ///< see Contribution
 };
@@ -79,7 +79,9 @@ struct Ledger {
 
 /// The ledger of a training that begins at a position of an epoch. @param iteration, epoch  finished.
 Ledger ledgerAt(const EpochPosition& position, std::int64_t iteration, std::int64_t epoch, int workers);
-/// Completes a ledger that was read from a checkpoint (see resumption.h), of which `ledgerAt` holds the rest.
+/// Whether a ledger that was read from a checkpoint (see resumption.h) holds the plan of the next round.
+bool isPlanned(const Ledger& saved);
+/// Completes a ledger by one that was read from a checkpoint, of which `ledgerAt` holds the rest.
 void resume(Ledger& ledger, const Ledger& saved);
 /// Lets workers arrive as planned. Call it once, after `resume`. @throws InvalidArgument for an impossible
 /// plan.
@@ -93,6 +95,8 @@ bool anyInFlight(const Ledger& ledger);
 /// The worker's iterations in the next round, or an upper bound. @param alone  workers do not wait for each
 /// other at landings.
 std::int64_t iterations(const Ledger& ledger, int worker, bool alone);
+/// [worker] Examples trained in this `fit()`, merged or not.
+std::vector<std::int64_t> examples(const Ledger& ledger);
 /// The trained part of the epoch.
 EpochPosition position(const Ledger& ledger);
 /// What a strategy plans the next round by.
@@ -105,8 +109,6 @@ struct Votes {
   bool listens = false;   ///< listeners are called in every round
   bool measures = false;  ///< a listener reads the divergence of the replicas
 };
-/// What either says.
-Votes operator|(const Votes& a, const Votes& b);
 
 /// What else the end of a round depends on.
 struct RoundFacts {
@@ -137,8 +139,7 @@ void addScores(Decision& decision, std::span<const Contribution> contributions);
 /// Adds the penalty of the updates that follow a merge of gradients, the same for all workers.
 void addPenalty(Decision& decision, double penalty);
 /// Whether the divergence is measured at this merge of the run, from 1, if a listener reads it: at the first
-/// 64, then at every second one up to 128, at every fourth up to 256, and so on, because a measurement is one
-/// more pass over the parameters.
+/// 64, then at every second one up to 128, at every fourth up to 256, and so on.
 bool isMeasured(std::int64_t merge);
 
 }  // namespace muster

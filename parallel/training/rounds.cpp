@@ -1,19 +1,22 @@
 #include "muster/parallel/training/rounds.h"
 
-#include <algorithm>
-
 #include "muster/parallel/runtime/phase.h"
 
 namespace muster {
 
-Rounds::Rounds(const NodePlace& place, const RoundOptions& options, RoundDecisions& decisions,
-               PeerSums& peers, MergeShares& shares)
-    : options_(options),
-      decisions_(decisions),
+Order orderToTrain(const Ledger& ledger, int worker, bool alone) {
+  return {.what = Order::Do::Train,
+          .iterations = iterations(ledger, worker, alone),
+          .merged = ledger.workers[static_cast<std::size_t>(worker)].unmerged.batches == 0,
+          .epochOver = ledger.verdict == Verdict::EpochOver};
+}
+
+Rounds::Rounds(const NodePlace& place, RoundDecisions& decisions, PeerSums& peers, MergeShares& shares)
+    : decisions_(decisions),
       peers_(peers),
       shares_(shares),
-      rendezvous_(place.local, options.patience),
-      orders_(decisions.start().workers.size(), decisions.landsAlone()) {
+      rendezvous_(place.local, options().patience),
+      orders_(decisions.start().workers.size()) {
   if (decisions.landsAlone())
     gate_.emplace(
         place.workers(), [this] { return decisions_.ledger().arrivals->next(); }, onWallClock());
@@ -21,19 +24,17 @@ Rounds::Rounds(const NodePlace& place, const RoundOptions& options, RoundDecisio
 
 void Rounds::begin(std::int64_t epochs) {
   decisions_.begin(epochs);
-  const Ledger& now = decisions_.ledger();
-  for (std::size_t w = 0; w < now.workers.size(); ++w) orders_.train(static_cast<int>(w), now);
+  for (std::size_t w = 0; w < orders_.size(); ++w) orderToTrain(static_cast<int>(w));
 }
 
 Order Rounds::next(const Participant& me, const Contribution& mine) {
-  const Order::Do done = orders_.of(me.worker).what;
+  const Order::Do done = first(me.worker).what;
   if (done == Order::Do::Train && gate_ && !mine.ended && !stopAsked()) return arrive(me, mine);
   const Phase waiting(me.activity, Activity::Kind::WaitingForWorkers, me.times.own.waitingForWorkers);
   bring(me, mine);
   // Two pointers: a std::function keeps no more without an allocation.
-  if (!rendezvous_.arrive([this, &me] { return advance(me.exchange, orders_.of(me.worker).what); }))
-    return {};
-  const Order& order = orders_.of(me.worker);
+  if (!rendezvous_.arrive([this, &me] { return advance(me.exchange, first(me.worker).what); })) return {};
+  const Order order = first(me.worker);
   if (order.what == Order::Do::Train || order.what == Order::Do::End)
     me.times.own.waitingForWorkers -= std::min(listened_, me.times.own.waitingForWorkers);
   // Also after a round without a merge: the exchange may have fetched the replica, and must do so again.
@@ -43,7 +44,7 @@ Order Rounds::next(const Participant& me, const Contribution& mine) {
 
 /// What the others must know of the worker before it waits for them.
 void Rounds::bring(const Participant& me, const Contribution& mine) {
-  const Order::Do done = orders_.of(me.worker).what;
+  const Order::Do done = first(me.worker).what;
   const auto contribute = [&] { decisions_.of(me.worker) = mine; };
   if (done == Order::Do::Train) {
     if (!gate_ && onWallClock() &&
@@ -70,7 +71,8 @@ Rendezvous::Turn Rounds::advance(Exchange& exchange, Order::Do done) {
     decisions_.beginUpdates();
     return giveAll(Order::Do::Update);
   }
-  commit();
+  decisions_.commit();
+  if (gate_ && decisions_.ledger().verdict == Verdict::EpochOver) gate_->beginEpoch();
   listened_ = {};
   if (isJoined()) return Rendezvous::Turn::Coordinator;
   answerNodes(exchange);
@@ -80,28 +82,33 @@ Rendezvous::Turn Rounds::advance(Exchange& exchange, Order::Do done) {
 
 void Rounds::decide(Exchange& exchange) {
   const Votes& votes = decisions_.agree(exchange, {.stop = stopAsked(),
-                                                   .pause = options_.regroup && *options_.regroup,
-                                                   .listens = options_.coordinatorJoinsEveryRound,
-                                                   .measures = options_.divergenceRead});
-  if (votes.stop) options_.stop = true;
-  decisions_.decideRound();
+                                                   .pause = options().regroup && *options().regroup,
+                                                   .listens = options().coordinatorJoinsEveryRound,
+                                                   .measures = options().divergenceRead});
+  if (votes.stop) options().stop = true;
+  decisions_.decide(/*met=*/true);
   landingDue_ = false;
   // All workers wait, none is inside a step.
   if (decisions_.result().verdict == Verdict::EpochOver) peers_.beginAll();
 }
 
-void Rounds::commit() {
-  decisions_.commit();
-  if (gate_ && decisions_.ledger().verdict == Verdict::EpochOver) gate_->beginEpoch();
-}
-
 Rendezvous::Turn Rounds::giveAll(Order::Do what) {
-  orders_.giveAll({.what = what});
+  std::ranges::fill(orders_, Order{.what = what});
   return Rendezvous::Turn::Workers;
 }
 
 void Rounds::giveNextRound() {
-  orders_.giveNext(decisions_.isOver() ? Order::Do::End : Order::Do::Train, decisions_.ledger());
+  const Ledger& now = decisions_.ledger();
+  for (std::size_t w = 0; w < orders_.size(); ++w) {
+    orderToTrain(static_cast<int>(w));
+    orders_[w].counters = {now.iteration, now.epoch};
+    if (decisions_.isOver()) orders_[w].what = Order::Do::End;
+  }
+}
+
+void Rounds::orderToTrain(int worker) {
+  orders_[static_cast<std::size_t>(worker)] =
+      muster::orderToTrain(decisions_.ledger(), worker, gate_.has_value());
 }
 
 void Rounds::resume(std::chrono::nanoseconds listened) {
@@ -117,7 +124,7 @@ Order Rounds::arrive(const Participant& me, const Contribution& mine) {
   };
   const auto leave = [&] {
     me.enqueueAfterMerge();
-    orders_.train(me.worker, decisions_.ledger());
+    orderToTrain(me.worker);
   };
   const auto merging = me.times.own.merging;
   bool passed = false;
@@ -128,13 +135,13 @@ Order Rounds::arrive(const Participant& me, const Contribution& mine) {
   }
   me.times.own.waitingForWorkers -= me.times.own.merging - merging;
   me.times.publish();
-  return passed ? orders_.of(me.worker) : Order{};
+  return passed ? first(me.worker) : Order{};
 }
 
 std::span<const Arrival> Rounds::land(const Participant& me) {
   {
     const Phase merging(me.activity, Activity::Kind::Merging, me.times.own.merging);
-    decisions_.decideLanding();
+    decisions_.decide(/*met=*/false);
     shares_.mergeAll(me, decisions_.decision());
     decisions_.commit();
   }

@@ -9,8 +9,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/parallel/training/resumption.h"
-#include "muster/parallel/training/round_messages.h"
-#include "muster/parallel/training/round_transaction.h"
+#include "muster/parallel/training/round_decisions.h"
 
 using namespace muster;
 

@@ -39,7 +39,7 @@ struct Rounds2 {
   }
   const RoundResult& decide(const Votes& votes = {}) {
     decisions.agree(exchange, votes);
-    decisions.decideRound();
+    decisions.decide(/*met=*/true);
     return decisions.result();
   }
 
@@ -61,6 +61,51 @@ Ledger twoSpeeds(bool wallClock = false) {
 }
 
 }  // namespace
+
+TEST_CASE("a plan follows from the ledger; the report is that before it") {
+  Ledger start = ledgerAt({}, /*iteration=*/12, /*epoch=*/3, /*workers=*/2);
+  start.rounds = 5;
+  Rounds2 rounds({}, start);
+  const CountingRule& rule = rounds.rule;
+  rounds.rule.grows = false;
+  rounds.decisions.prepare();
+  rounds.decisions.begin(/*epochs=*/1);
+  CHECK(rounds.decisions.ledger().plan.iterations == 2);
+  CHECK(rule.last.workers == 2);
+  CHECK(rule.last.iteration == 12);
+  CHECK(rule.last.epoch == 3);
+  CHECK(rule.last.rounds == 5);
+  CHECK(rule.last.learningRate == 0.1);
+  CHECK(rounds.decisions.report().divergence == 0.5);
+  CHECK(rounds.decisions.report().values.front().value == 0);  // copied before the plan
+  rounds.bring(1);
+  rounds.decide();
+  rounds.decisions.commit();
+  CHECK(rounds.decisions.report().values.front().value == 1);
+}
+
+TEST_CASE("impossible plans are refused, of a checkpoint as a damaged file") {
+  struct Case {
+    std::int64_t iterations;
+    LocalWork work;
+    std::string problem;
+  };
+  for (const Case& c :
+       {Case{0, LocalWork::Step, "the strategy's plan: a round must have at least 1 iteration, got 0"},
+        Case{2, LocalWork::Gradient, "the strategy's plan: a round of gradients has 1 iteration, got 2"}}) {
+    CAPTURE(c.problem);
+    Rounds2 rounds({.localWork = c.work});
+    rounds.rule.grows = false;
+    rounds.rule.iterations = c.iterations;
+    rounds.decisions.prepare();
+    CHECK(thrown<InvalidArgument>([&] { rounds.decisions.begin(1); }) == c.problem);
+    Ledger saved = ledgerAt({}, 0, 0, 2);
+    saved.plan.iterations = c.iterations;
+    saved.flights.resume({}, std::vector<double>(5));
+    Rounds2 resumed({.localWork = c.work}, saved);
+    CHECK(thrown<SavedStateError>([&] { resumed.decisions.prepare(); }) == "training state: " + c.problem);
+  }
+}
 
 TEST_CASE("rounds are decided, committed and planned until the last epoch ends") {
   Rounds2 rounds;
@@ -204,7 +249,7 @@ TEST_CASE("workers that land alone are merged when they arrive") {
     const Contribution mine{.weight = 4, .batches = 2, .examples = 20, .iteration = 1};
     rounds.decisions.arrive(0, mine);
     CHECK(rounds.decisions.ledger().workers[0].unmerged.batches == 2);
-    rounds.decisions.decideLanding();
+    rounds.decisions.decide(/*met=*/false);
     CHECK(rounds.decisions.decision().weights == std::vector<double>{4, 0});
     rounds.decisions.commit();
     CHECK(rounds.decisions.ledger().workers[0].unmerged.batches == 0);

@@ -8,7 +8,6 @@
 #include "muster/core/device/context.h"
 #include "muster/parallel/runtime/time_sheet.h"
 #include "muster/parallel/training/merge_shares.h"
-#include "muster/parallel/training/round_plans.h"
 #include "tests/parallel/no_exchange.h"
 #include "tests/support/counting_rule.h"
 
@@ -30,7 +29,7 @@ struct Training {
                                .learningRate = 0.1,
                                .coordinatorJoinsEveryRound = joins};
     decisions.emplace(place, options, ledgerAt({}, 0, 0, workers), *shares);
-    rounds.emplace(place, options, *decisions, peers, *shares);
+    rounds.emplace(place, *decisions, peers, *shares);
     decisions->prepare();
   }
 
@@ -114,6 +113,21 @@ struct Trainee {
 using Orders = std::vector<std::string>;
 
 }  // namespace
+
+TEST_CASE("an order to train follows from the ledger") {
+  Ledger ledger = ledgerAt({}, 4, 1, 2);
+  ledger.plan.iterations = 3;
+  ledger.workers[1].unmerged.batches = 1;
+  ledger.verdict = Verdict::EpochOver;
+  for (const int w : {0, 1}) {
+    const Order order = orderToTrain(ledger, w, /*alone=*/false);
+    CHECK(order.what == Order::Do::Train);
+    CHECK(order.iterations == 3);
+    CHECK(order.merged == (w == 0));
+    CHECK(order.epochOver);
+    CHECK_FALSE(order.counters);
+  }
+}
 
 TEST_CASE("a worker trains and merges in turns; the coordinator has its turn at the ends of epochs") {
   Training training(1);
