@@ -1,26 +1,95 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
+#include <memory>
+#include <span>
 #include <utility>
+#include <vector>
 
+#include "muster/core/base/error.h"
+#include "muster/core/base/mutex.h"
+#include "muster/core/base/queue.h"
 #include "muster/core/data/data_set_iterator.h"
 #include "muster/parallel/nodes/node_link.h"
 #include "muster/parallel/runtime/peer_sums.h"
-#include "muster/parallel/training/batch_queues.h"
-#include "muster/parallel/training/first_failure.h"
 #include "muster/parallel/training/merge_shares.h"
 #include "muster/parallel/training/rounds.h"
 
 namespace muster {
 
+/// The batches of one `fit()` circulate between a queue of free batches and a queue for each worker, or one
+/// for all workers. A null batch for each worker of a queue ends an epoch. Thread-safe.
+class BatchQueues {
+ public:
+  /// @param shared  one queue for all workers: a batch goes to the first worker that asks.
+  BatchQueues(int workers, std::span<const std::unique_ptr<Batch>> batches, bool shared = false)
+      : shared_(shared),
+        group_(std::max<std::size_t>(1, batches.size() / (2 * static_cast<std::size_t>(workers)))),
+        free_(batches.size(), kLooks) {
+    for (const auto& batch : batches) free_.push(batch.get());
+    // Room for the nulls that end an epoch, so that their push never waits.
+    const auto nulls = static_cast<std::size_t>(shared ? workers : 1);
+    for (int w = 0; w < (shared ? 1 : workers); ++w)
+      filled_.push_back(std::make_unique<BoundedQueue<Batch*>>(batches.size() + nulls));
+  }
+
+  bool shared() const { return shared_; }
+  /// How many trained batches a worker may keep and return together, so that a reader that is ahead is
+  /// seldom woken. At least half of the batches stay with the reader and in the queues. Dealt in turn, these
+  /// reach every worker that waits for data while the others wait at a merge.
+  std::size_t group() const { return group_; }
+  BoundedQueue<Batch*>& of(int worker) { return *filled_[shared_ ? 0 : static_cast<std::size_t>(worker)]; }
+  BoundedQueue<Batch*>& free() { return free_; }
+  /// Wakes every thread that waits for a batch or for room.
+  void close() {
+    for (auto& queue : filled_) queue->close();
+    free_.close();
+  }
+
+ private:
+  static constexpr int kLooks = 100;  // polls before the reader sleeps: a worker may need its core
+
+  const bool shared_;
+  const std::size_t group_;
+  BoundedQueue<Batch*> free_;
+  std::vector<std::unique_ptr<BoundedQueue<Batch*>>> filled_;  // [worker]
+};
+
+/// The first failure of a training; later ones are dropped. Thread-safe.
+class FirstFailure {
+ public:
+  /// @param worker  -1 for the iterator, a merged listener or the coordinator.
+  /// @param where  returns the place as text, as in "worker 1 on cpu failed in batch 4 of epoch 1".
+  template <typename Where>
+  void set(int worker, std::exception_ptr cause, Where where) noexcept {
+    auto failure = cause;
+    try {
+      const auto text = fmt::format("{}: {}", where(), describe(cause));
+      failure = std::make_exception_ptr(TrainingError(text, worker, cause));
+    } catch (...) {  // no memory for the text: keep the cause alone
+    }
+    const Lock lock(mutex_);
+    if (!failure_) failure_ = std::move(failure);
+    failed_ = true;
+  }
+  explicit operator bool() const { return failed_; }
+  /// Throws the failure, if there was one.
+  void rethrow() const {
+    const Lock lock(mutex_);
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  std::atomic<bool> failed_{false};
+  mutable Mutex mutex_;
+  std::exception_ptr failure_ MUSTER_GUARDED_BY(mutex_);
+};
+
 /// What the threads of one `fit()` share.
 struct FitRun {
-  /// @param start  see RoundDecisions.
-  /// @param batches  circulate between the free queue and the workers' queues.
-  /// @param exchange  is aborted by a failure; nullptr: none.
-  /// @param link  to the other nodes; nullptr: none.
-  /// @param batchesByNumber  see `numbered`.
+  /// @param exchange  is aborted by a failure; nullptr: none. @param link  to the other nodes; nullptr: none.
   FitRun(const NodePlace& where, std::span<const std::unique_ptr<Batch>> batches, const RoundOptions& options,
          Ledger start, Exchange* exchange, const NodeLink* link = nullptr,
          const NumberedBatches* batchesByNumber = nullptr)

@@ -99,7 +99,7 @@ bool ReplicaSet::load(const Resumption& resumed) {
   }
   trained_ = false;  // until the strategy has begun with the model, too
   loadReplicas();
-  for (const auto& worker : workers_) worker->setWhole();
+  for (const auto& worker : workers_) worker->setWhole(true);
   const auto state = sharedState(model_);
   for (std::size_t b = 0; b < state.size(); ++b)
     copyToAll(state[b]->values, exchange_->blocks()[b].mergedCopies);

@@ -10,15 +10,31 @@
 
 namespace muster {
 
-void ReplicaSteps::begin(MergeShares& shares, Exchange& exchange, WorkerListeners& listeners,
-                         std::int64_t epoch, const Contribution& unmerged) {
+void ReplicaSteps::begin(MergeShares& shares, PeerSums& sums, Exchange& exchange, WorkerListeners& listeners,
+                         const Ledger& start) {
+  const auto worker = static_cast<std::size_t>(thread_.index());
   shares_ = &shares;
+  sums_ = &sums;
+  whyNoSums_ = start.arrivals         ? "but with asynchronous arrivals they are never in the same step"
+               : exchange.nodes() > 1 ? "which is not supported over nodes yet"
+                                      : "";
+  thread_.context().setPeers(exchange.participants() == 1 ? nullptr : this);
   listeners_ = &listeners;
-  updates_ = OwnUpdates::find(exchange, static_cast<std::size_t>(thread_.index()));
-  contribution_ = unmerged;
-  current_ = {.epoch = epoch};
+  updates_ = OwnUpdates::find(exchange, worker);
+  contribution_ = start.workers[worker].unmerged;
+  current_ = {.epoch = start.epoch};
   hadBatch_ = false;
   begun_.reset();  // a failed run may have left a step
+}
+
+void ReplicaSteps::sum(std::span<double> values) {
+  require(whyNoSums_.empty(),
+          "a layer adds up numbers between workers (synchronised batch normalisation), {}", whyNoSums_);
+  {
+    const Phase waiting(thread_.activity(), Activity::Kind::InExchange, waitedInStep_, current_.sequence);
+    sums_->sum(thread_.index(), values);  // on one node
+  }
+  thread_.activity().set(Activity::Kind::Computing, current_.sequence);
 }
 
 void ReplicaSteps::train(Batch& batch) {

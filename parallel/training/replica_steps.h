@@ -2,11 +2,15 @@
 
 #include <chrono>
 #include <optional>
+#include <span>
+#include <string_view>
 
 #include "muster/core/base/mutex.h"
+#include "muster/core/device/peers.h"
 #include "muster/core/nn/listener.h"
 #include "muster/core/nn/model.h"
 #include "muster/parallel/exchange/own_updates.h"
+#include "muster/parallel/runtime/peer_sums.h"
 #include "muster/parallel/runtime/replica_thread.h"
 #include "muster/parallel/runtime/time_sheet.h"
 #include "muster/parallel/training/merge_shares.h"
@@ -21,14 +25,16 @@ struct WorkerListeners {
 };
 
 /// The steps of one replica: runs them, reads their scores, counts them in the worker's contribution and
-/// calls the listeners. Used by the worker's thread, and by others while it runs no task.
-class ReplicaSteps {
+/// calls the listeners. Layers of the replica add up numbers with those of the workers in the same step. Used
+/// by the worker's thread, and by others while it runs no task.
+class ReplicaSteps final : private Peers {
  public:
   ReplicaSteps(ReplicaThread& thread, TimeSheet& times) : thread_(thread), times_(times) {}
 
-  /// A run begins. @param epoch  its first one. @param unmerged  what the worker has trained before it.
-  void begin(MergeShares& shares, Exchange& exchange, WorkerListeners& listeners, std::int64_t epoch,
-             const Contribution& unmerged);
+  /// A run begins, from the ledger `start`.
+  void begin(MergeShares& shares, PeerSums& sums, Exchange& exchange, WorkerListeners& listeners,
+             const Ledger& start);
+  void end() { thread_.context().setPeers(nullptr); }
   /// Trains a batch: runs a step, or computes the gradient alone. If the device only enqueues a step, its
   /// score is read while the next step runs, unless a listener needs the replica right after the step.
   void train(Batch& batch);
@@ -48,13 +54,13 @@ class ReplicaSteps {
   /// The stamp of the batch in progress, or of the last one.
   const BatchStamp& current() const { return current_; }
   bool hadBatch() const { return hadBatch_; }
-  /// To which the time is added that a step in progress waits for other workers.
-  std::chrono::nanoseconds& waited() { return waitedInStep_; }
   /// Whether the replica's parameters are those of a finished update.
   bool whole() const { return whole_; }
   void setWhole(bool whole) { whole_ = whole; }
 
  private:
+  void sum(std::span<double> values) override;
+
   struct Step {
     StepTicket ticket;
     BatchStamp stamp;
@@ -75,6 +81,8 @@ class ReplicaSteps {
   TimeSheet& times_;
   // Set by `begin`:
   MergeShares* shares_ = nullptr;
+  PeerSums* sums_ = nullptr;
+  std::string_view whyNoSums_;
   WorkerListeners* listeners_ = nullptr;
   OwnUpdates* updates_ = nullptr;  // if the worker counts its own updates; see kOwnUpdates
   Contribution contribution_;

@@ -33,7 +33,7 @@ void UsersModel::fill() {
   const bool failed = static_cast<bool>(run_.failure);
   if (run_.shares.mergeFailed())
     for (const auto& worker : setting_.replicas.workers())
-      if (run_.shares.ahead(worker->thread().index())) worker->setAhead();
+      if (run_.shares.ahead(worker->thread().index())) worker->setWhole(false);
   const bool whole =
       !run_.shares.mergeFailed() || (run_.shares.mergeKept() && setting_.replicas.undo()->rollBack());
   // If nothing was merged, the model keeps its state.

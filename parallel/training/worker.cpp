@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "muster/parallel/nodes/node_transport.h"
-#include "muster/parallel/training/step_peers.h"
 
 namespace muster {
 
@@ -21,17 +20,11 @@ void Worker::resetTimes() {
 void Worker::train(Tasks& tasks, FitRun& run, Exchange& exchange, WorkerListeners& listeners) {
   thread_.addTo(tasks, Activity::Kind::WaitingForData, [this, &run, &exchange, &listeners] {
     const Participant me{thread_.index(), exchange, thread_.context(), times_, thread_.activity()};
-    const Ledger& start = run.decisions.start();
-    steps_.begin(run.shares, exchange, listeners, start.epoch,
-                 start.workers[static_cast<std::size_t>(me.worker)].unmerged);
-    const StepPeers peers(thread_, local_, run.peers,
-                          {.none = exchange.participants() == 1,
-                           .overNodes = exchange.nodes() > 1,
-                           .arrive = start.arrivals.has_value()},
-                          steps_.current(), steps_.waited());
+    steps_.begin(run.shares, run.peers, exchange, listeners, run.decisions.start());
+    WorkerBatches batches(run, local_, thread_.activity(), times_);
     try {
-      batches_.begin(run, local_, thread_.activity(), times_);
-      obey(run, me);
+      batches.begin();
+      obey(run, batches, me);
     } catch (const NodeFailure&) {
       run.fail(-1, std::current_exception(), [&] {
         return fmt::format("the training on {} nodes has failed {}", exchange.nodes(),
@@ -39,16 +32,16 @@ void Worker::train(Tasks& tasks, FitRun& run, Exchange& exchange, WorkerListener
                                              : "before the first batch of " + thread_.name());
       });
     } catch (...) {
-      run.fail(batches_.reading() ? -1 : thread_.index(), std::current_exception(),
-               [this] { return failure(); });
+      run.fail(batches.reading() ? -1 : thread_.index(), std::current_exception(),
+               [&] { return failure(batches.reading()); });
     }
+    steps_.end();
     times_.publish();
   });
 }
 
-std::string Worker::failure() const {
-  if (batches_.reading())
-    return fmt::format("the data iterator failed at {}", batches_.reading()->toString());
+std::string Worker::failure(const BatchStamp* reading) const {
+  if (reading) return fmt::format("the data iterator failed at {}", reading->toString());
   if (!steps_.hadBatch()) return fmt::format("{} failed before its first batch", thread_.name());
   const auto kind = thread_.activity().kind();
   const std::string_view where = kind == Activity::Kind::Computing    ? "in"
@@ -58,14 +51,14 @@ std::string Worker::failure() const {
   return fmt::format("{} failed {} {}", thread_.name(), where, steps_.current().toString());
 }
 
-void Worker::obey(FitRun& run, const Participant& me) {
+void Worker::obey(FitRun& run, WorkerBatches& batches, const Participant& me) {
   Contribution& contribution = steps_.contribution();
   for (Order order = run.rounds.first(me.worker);; order = run.rounds.next(me, contribution)) {
+    if (order.counters) thread_.replica().setCounters(order.counters->iteration, order.counters->epoch);
     switch (order.what) {
       case Order::Do::Train:
-        if (order.counters) thread_.replica().setCounters(order.counters->iteration, order.counters->epoch);
         if (order.merged) contribution = {.ended = contribution.ended && !order.epochOver};
-        if (!runRound(run, me, order.iterations)) return;
+        if (!runRound(run, batches, me, order.iterations)) return;
         if (contribution.batches == 0) break;
         steps_.lookAtReplica();
         run.shares.contribute(me, contribution.weight);
@@ -81,7 +74,6 @@ void Worker::obey(FitRun& run, const Participant& me) {
         visit(*order.visit);
         break;
       case Order::Do::End:
-        if (order.counters) thread_.replica().setCounters(order.counters->iteration, order.counters->epoch);
         return;
     }
   }
@@ -94,12 +86,12 @@ void Worker::visit(const std::function<void(int)>& task) {
   times_.own.waitingForWorkers += std::chrono::steady_clock::now() - begun;
 }
 
-bool Worker::runRound(FitRun& run, const Participant& me, std::int64_t iterations) {
+bool Worker::runRound(FitRun& run, WorkerBatches& batches, const Participant& me, std::int64_t iterations) {
   Contribution& contribution = steps_.contribution();
   for (std::int64_t done = 0; done < iterations && !contribution.ended && !run.stopping(); ++done) {
     if (done > 0 && run.rounds.landingDue()) break;
     run.requireNodes();
-    const auto batch = batches_.next();
+    const auto batch = batches.next();
     if (!batch) return false;
     if (*batch == nullptr) {
       contribution.ended = true;
@@ -111,7 +103,7 @@ bool Worker::runRound(FitRun& run, const Participant& me, std::int64_t iteration
       steps_.train(**batch);
     else
       contribution.untrained = (*batch)->stamp.sequence;
-    if (!batches_.done(*batch)) return false;
+    if (!batches.done(*batch)) return false;
   }
   if (!contribution.ended && !run.stopping() && run.shares.mergesBeforeScores(me.exchange) &&
       steps_.countWithoutScore())
@@ -119,7 +111,7 @@ bool Worker::runRound(FitRun& run, const Participant& me, std::int64_t iteration
   steps_.finish();  // only finished steps with finite scores are merged
   if (run.stopping()) {
     run.peers.leave(local_);  // other workers may have begun a step before the stop
-    batches_.giveBack();
+    batches.giveBack();
   }
   return true;
 }

@@ -27,11 +27,9 @@ class Worker {
 
   /// Whether the replica's parameters are those of a finished update. Call only while no task runs.
   bool whole() const { return steps_.whole(); }
-  /// Records that the replica was given a complete state. Call only while no task runs.
-  void setWhole() { steps_.setWhole(true); }
-  /// Records that the replica is ahead of the last merge (see MergeShares::ahead). Call only while no task
-  /// runs.
-  void setAhead() { steps_.setWhole(false); }
+  /// Records that the replica was given a complete state, or (false) that it is ahead of the last merge (see
+  /// MergeShares::ahead). Call only while no task runs.
+  void setWhole(bool whole) { steps_.setWhole(whole); }
   /// Times from the last `resetTimes` to the end of the last round. Thread-safe.
   WorkerTimes times() const { return times_.published(); }
   /// Call only while no task runs.
@@ -39,19 +37,17 @@ class Worker {
 
  private:
   /// Carries out orders until the run ends.
-  void obey(FitRun& run, const Participant& me);
+  void obey(FitRun& run, WorkerBatches& batches, const Participant& me);
   /// Trains until the round's iterations are done, the epoch ends or the run stops. @return false if the run
   /// was aborted.
-  bool runRound(FitRun& run, const Participant& me, std::int64_t iterations);
+  bool runRound(FitRun& run, WorkerBatches& batches, const Participant& me, std::int64_t iterations);
   void visit(const std::function<void(int)>& task);
-  /// What the thread was doing when it failed.
-  std::string failure() const;
+  /// What the thread was doing when it failed. @param reading  see WorkerBatches.
+  std::string failure(const BatchStamp* reading) const;
 
   const int local_;
   TimeSheet times_;
-  // Used by the thread's tasks:
-  WorkerBatches batches_;
-  ReplicaSteps steps_;
+  ReplicaSteps steps_;    // used by the thread's tasks
   ReplicaThread thread_;  // last: destroyed before the members that its tasks use
 };
 

@@ -20,7 +20,7 @@
 #include "muster/core/ops/dense.h"
 #include "muster/parallel/runtime/activity.h"
 #include "muster/parallel/runtime/rendezvous.h"
-#include "muster/parallel/training/batch_queues.h"
+#include "muster/parallel/training/fit_run.h"
 #include "tests/bench/tensors.h"
 
 // After context.h, whose muster::detail its cpu::detail would hide.
@@ -137,9 +137,13 @@ void readerThread(benchmark::State& state) {
       if (!queues.of(0).push(*batch)) return;
     }
   });
-  TrainedBatches trained;
-  trained.begin(queues.free(), queues.group());
-  for (auto step : state) trained.add(*queues.of(0).pop());
+  std::vector<Batch*> trained;  // returned in groups, as by a worker
+  for (auto step : state) {
+    trained.push_back(*queues.of(0).pop());
+    if (trained.size() < queues.group()) continue;
+    for (Batch* const batch : trained) queues.free().push(batch);
+    trained.clear();
+  }
   queues.close();
 }
 

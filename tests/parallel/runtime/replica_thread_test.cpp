@@ -2,8 +2,6 @@
 
 #include <set>
 
-#include "muster/parallel/runtime/peer_sums.h"
-#include "muster/parallel/training/step_peers.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_model.h"
 
@@ -48,28 +46,4 @@ TEST_CASE("the first thread that has failed is named, and all have ended") {
           });
         }) == "replica 1 on cpu failed in forward: boom");
   CHECK(ended == 2);
-}
-
-TEST_CASE("in a step layers add up numbers with those of the workers that train in the same step") {
-  ReplicaThread thread("worker", 0, {.device = Device::cpu()}, 1);
-  ReplicaThread* const threads[] = {&thread};
-  runOnAll(threads, "failed", [](ReplicaThread& here) {
-    here.makeContext();
-    PeerSums sums(1);
-    const BatchStamp current;
-    std::chrono::nanoseconds waited{0};
-    std::array values{2.0, 3.0};
-    {
-      StepPeers peers(here, 0, sums, {}, current, waited);
-      CHECK(here.context().peers() == &peers);
-      peers.sum(values);
-      CHECK(values == std::array{2.0, 3.0});  // no other worker
-    }
-    CHECK(here.context().peers() == nullptr);
-    const StepPeers alone(here, 0, sums, {.none = true}, current, waited);
-    CHECK(here.context().peers() == nullptr);
-    StepPeers arriving(here, 0, sums, {.arrive = true}, current, waited);
-    CHECK(thrown<InvalidArgument>([&] { arriving.sum(values); }).find("never in the same step") !=
-          std::string::npos);
-  });
 }

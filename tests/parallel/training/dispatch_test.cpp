@@ -4,7 +4,6 @@
 #include "muster/core/eval/same_outputs.h"
 #include "muster/core/nn/learning_rate_finder.h"
 #include "muster/core/nn/recompute_statistics.h"
-#include "muster/parallel/training/batch_queues.h"
 #include "tests/support/failure.h"
 #include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
@@ -205,27 +204,4 @@ TEST_CASE("a listener cannot read the iterator that the training's iterator read
   CHECK(refusalOf(ahead, data, [](Model& model, DataSetIterator& read) {
           sameOutputs(model, model, read);
         }) == "same outputs: " + refused);
-}
-
-TEST_CASE("a worker returns trained batches in groups, and the rest on request") {
-  std::vector<std::unique_ptr<Batch>> batches;
-  for (int i = 0; i < 18; ++i) batches.push_back(std::make_unique<Batch>());
-  BatchQueues queues(2, batches);
-  REQUIRE(queues.group() == 4);  // 18 / (2 * 2): both workers together keep fewer than half
-  std::vector<Batch*> read;
-  while (const auto batch = queues.free().tryPop()) read.push_back(*batch);
-  REQUIRE(read.size() == 18);
-
-  TrainedBatches trained;
-  trained.begin(queues.free(), queues.group());
-  for (int i = 0; i < 3; ++i) CHECK(trained.add(read[static_cast<std::size_t>(i)]));
-  CHECK_FALSE(queues.free().tryPop().has_value());
-  CHECK(trained.add(read[3]));
-  for (int i = 0; i < 4; ++i) CHECK(queues.free().tryPop() == read[static_cast<std::size_t>(i)]);
-  CHECK(trained.add(read[4]));
-  CHECK(trained.giveBack());
-  CHECK(queues.free().tryPop() == read[4]);
-  queues.close();
-  CHECK(trained.add(read[5]));
-  CHECK_FALSE(trained.giveBack());
 }

@@ -1,4 +1,4 @@
-#include "muster/parallel/training/first_failure.h"
+#include "muster/parallel/training/fit_run.h"
 
 #include <new>
 

@@ -63,7 +63,7 @@ TEST_CASE("the merged values are the merged copies, or for parameters the block 
   one.fit.merged() = 5;
   one.fit.replica(0).setParameters({7});
   one.fit.replicas.exchange().strategyBlock("outer momentum").values.front().data<float>()[0] = 2;
-  for (const auto& worker : one.fit.replicas.workers()) worker->setAhead();
+  for (const auto& worker : one.fit.replicas.workers()) worker->setWhole(false);
   CHECK(one.mergedValue() == 5);
   one.traits.modelSource = "outer momentum";
   CHECK(one.mergedValue() == 2);
@@ -80,9 +80,9 @@ TEST_CASE("with gradients they are those of the first whole replica, except its 
   CHECK(one.mergedValue(BlockKind::Statistics) == 3);
   one.fit.replicas.exchange().block(BlockKind::UpdaterState).replicas[0].data<float>()[0] = 2;
   CHECK(one.mergedValue(BlockKind::UpdaterState) == 2);
-  one.fit.replicas.workers()[0]->setAhead();
+  one.fit.replicas.workers()[0]->setWhole(false);
   CHECK(one.mergedValue() == 8);
-  one.fit.replicas.workers()[1]->setAhead();
+  one.fit.replicas.workers()[1]->setWhole(false);
   CHECK(one.filling.mergedValues().empty());
   CHECK_FALSE(one.filling.fill(/*afterFailure=*/true, false));
   one.filling.setFilled();

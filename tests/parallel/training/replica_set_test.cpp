@@ -83,11 +83,11 @@ TEST_CASE("with gradients the model takes the parameters of a replica that is wh
   fit.merged() = 9;  // merged copies lag behind: updates change replicas alone
   fit.replica(0).setParameters({4});
   fit.replica(1).setParameters({6});
-  fit.replicas.workers()[0]->setAhead();
+  fit.replicas.workers()[0]->setWhole(false);
   CHECK_FALSE(fit.replicas.workers()[0]->whole());
   CHECK(fit.replicas.fill(/*afterFailure=*/true, false));
   CHECK(fit.parameter() == 6);
-  fit.replicas.workers()[1]->setAhead();
+  fit.replicas.workers()[1]->setWhole(false);
   fit.replica(1).setParameters({8});
   CHECK_FALSE(fit.replicas.fill(true, false));
   CHECK(fit.parameter() == 6);

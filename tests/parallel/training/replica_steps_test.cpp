@@ -40,7 +40,7 @@ struct Steps {
         listeners{trainer, std::move(workerListeners), {}} {
     ReplicaThread* const own = &thread;
     runOnAll({&own, 1}, "could not be made", [&](ReplicaThread& t) { t.makeReplica(model); });
-    steps.begin(shares, exchange, listeners, /*epoch=*/0, {});
+    steps.begin(shares, sums, exchange, listeners, ledgerAt({}, 0, 0, 1));
   }
   void train(const std::vector<float>& values, std::int64_t number) {
     Batch batch = batchOf(values, number);
@@ -60,6 +60,7 @@ struct Steps {
   NoExchange exchange{1};
   const std::unique_ptr<MergeUndo> undo = exchange.makeUndo({});
   MergeShares shares;
+  PeerSums sums{1};
   FakeTrainer trainer;
   WorkerListeners listeners;
   TimeSheet times;
@@ -112,13 +113,27 @@ TEST_CASE("steps add up: scores times weights, examples, batches, iterations") {
 TEST_CASE("the time that a step waits for other workers is no computing time") {
   ToyModel model;
   Steps one(model);
-  model.control().onStep = [&](const Batch&) { one.steps.waited() += 1h; };
+  NoExchange two(2);
+  PeerSums sums(2);
+  one.steps.begin(one.shares, sums, two, one.listeners, ledgerAt({}, 0, 0, 2));
+  std::array values{2.0}, ofOther{3.0};
+  model.control().onStep = [&](const Batch&) {
+    const std::jthread other([&] {
+      while (one.thread.activity().kind() != Activity::Kind::InExchange) std::this_thread::yield();
+      std::this_thread::sleep_for(20ms);
+      sums.sum(1, ofOther);
+    });
+    one.thread.context().peers()->sum(values);
+  };
+  const auto begun = std::chrono::steady_clock::now();
   one.train({2}, 0);
-  CHECK(one.times.own.waitingForWorkers == 1h);
-  CHECK(one.times.own.computing < 0h);
+  CHECK(values.front() == 5);
+  const auto waited = one.times.own.waitingForWorkers;
+  CHECK(waited >= 20ms);
+  CHECK(one.times.own.computing <= std::chrono::steady_clock::now() - begun - waited);
   model.control().onStep = {};
   one.train({2}, 1);
-  CHECK(one.times.own.waitingForWorkers == 1h);
+  CHECK(one.times.own.waitingForWorkers == waited);
 }
 
 TEST_CASE("workers that count their own updates stamp them; others stamp none") {
@@ -138,13 +153,14 @@ TEST_CASE("workers that count their own updates stamp them; others stamp none") 
   Exchange& exchange = fit.replicas.exchange();
   OwnUpdates::find(exchange, 0)->count = 4;
   WorkerListeners none{fit.trainer, {}, {}};
+  PeerSums sums(1);
   TimeSheet times;
   ReplicaThread& thread = fit.replicas.workers()[0]->thread();
   ReplicaSteps steps(thread, times);
   for (const LocalWork work : {LocalWork::Step, LocalWork::Gradient}) {
     const StrategyTraits traits{.localWork = work};
     MergeShares shares(*fit.strategy, traits, 1, nullptr, false);
-    steps.begin(shares, exchange, none, 0, {});
+    steps.begin(shares, sums, exchange, none, ledgerAt({}, 0, 0, 1));
     steps.train(batch);
     if (work == LocalWork::Gradient)
       steps.update({0, exchange, thread.context(), times, thread.activity()}, merged());
@@ -156,12 +172,35 @@ TEST_CASE("a run begins with what was trained before it") {
   ToyModel model;
   Steps one(model);
   one.train({2}, 0);
-  one.steps.begin(one.shares, one.exchange, one.listeners, /*epoch=*/6, {.weight = 4, .batches = 1});
+  Ledger start = ledgerAt({}, /*iteration=*/0, /*epoch=*/6, 1);
+  start.workers[0].unmerged = {.weight = 4, .batches = 1};
+  one.steps.begin(one.shares, one.sums, one.exchange, one.listeners, start);
   CHECK_FALSE(one.steps.hadBatch());
   CHECK(one.steps.current().epoch == 6);
   one.train({2}, 1);
   CHECK(one.trained().weight == 5);
   CHECK(one.trained().batches == 2);
+}
+
+TEST_CASE("in a step layers add up numbers with those of the workers that train in the same step") {
+  ToyModel model;
+  Steps one(model);
+  Context& context = one.thread.context();
+  CHECK(context.peers() == nullptr);  // no other worker
+  NoExchange two(2);
+  Ledger start = ledgerAt({}, 0, 0, 2);
+  std::array values{2.0, 3.0};
+  one.steps.begin(one.shares, one.sums, two, one.listeners, start);
+  REQUIRE(context.peers() != nullptr);
+  context.peers()->sum(values);
+  CHECK(values == std::array{2.0, 3.0});  // the other one has left
+  setArrivals(start, {.iterations = {1, 1}, .speeds = {1, 1}}, 0.1);
+  one.steps.begin(one.shares, one.sums, two, one.listeners, start);
+  CHECK_REFUSED(context.peers()->sum(values),
+                "a layer adds up numbers between workers (synchronised batch normalisation), but with "
+                "asynchronous arrivals they are never in the same step");
+  one.steps.end();
+  CHECK(context.peers() == nullptr);
 }
 
 TEST_CASE("the score of a step that runs on is read while the next step runs, or at the end") {

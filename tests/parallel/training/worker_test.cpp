@@ -88,8 +88,8 @@ TEST_CASE("a replica that is ahead of its merge is not whole until it gets a sta
   Worker worker(3, 1, {}, 1);
   CHECK(worker.thread().name() == "worker 3 on cpu");
   CHECK(worker.whole());
-  worker.setAhead();
+  worker.setWhole(false);
   CHECK_FALSE(worker.whole());
-  worker.setWhole();
+  worker.setWhole(true);
   CHECK(worker.whole());
 }
