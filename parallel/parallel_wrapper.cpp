@@ -10,12 +10,8 @@
 #include "muster/core/data/training_reads.h"
 #include "muster/core/device/arithmetic_scope.h"
 #include "muster/core/nn/training_use.h"
-#include "muster/parallel/fit_preparation.h"
 #include "muster/parallel/nodes/elastic/elastic_nodes.h"
 #include "muster/parallel/nodes/node_link.h"
-#include "muster/parallel/training/first_batch.h"
-#include "muster/parallel/training/listeners_here.h"
-#include "muster/parallel/wrapper_evaluation.h"
 #include "muster/parallel/wrapper_impl.h"
 
 namespace muster {
@@ -67,7 +63,9 @@ std::vector<WorkerTimes> sumOf(const std::vector<WorkerTimes>& before, std::vect
 ParallelWrapper::Impl::Impl(Model& model, ParallelOptions options)
     : options_(std::move(options)), model_(model), placements_(place(options_)) {
   beginSession();
-  requireUpdater(model);
+  // Throws here, rather than in the first step, if the model's updater cannot update its parameters.
+  if (std::ranges::any_of(model.blocks(), [](auto& b) { return b.kind == BlockKind::Parameters; }))
+    model.updaterState();
   if (const auto need = session_->memoryNeed()) need->requireRoom(internalsOf(options_).root);
   for (std::int64_t i = 0; i < options_.prefetchBuffer + options_.workers; ++i)
     batches_.push_back(std::make_unique<Batch>());
@@ -78,7 +76,6 @@ void ParallelWrapper::Impl::beginSession() {
   const Lock lock(timesMutex_);
   if (session_) timesBefore_ = sumOf(timesBefore_, replicas().times());
   session_.reset();
-  listeners_ = listenersHere(options_.listeners, options_.reportScoreAfterAveraging, options_.nodes.node());
   session_ = std::make_unique<WrapperSession>(model_, options_, placements_, caller_, reading_);
 }
 
@@ -97,28 +94,6 @@ bool ParallelWrapper::Impl::inListener() const {
   return callersThread_.load() == std::this_thread::get_id() && caller_.kind() == Activity::Kind::InListener;
 }
 
-AnyEvaluation ParallelWrapper::Impl::evaluateTask(DataSetIterator& data, std::optional<Task> task) {
-  if (!running_.exchange(true)) {
-    const Call call(*this);
-    model_.requireNotTrainedElsewhere("evaluate");
-    requireNotRead(data, "evaluate");
-    const ArithmeticScope arithmetic(model_.context().threads());
-    const StallWatch::Scope scope(session_->watch(), "evaluate()");
-    return WrapperEvaluation(*this, options_, *session_, caller_, nullptr).evaluateOverNodes(data, task);
-  }
-  require(inListener(),
-          "evaluate: the wrapper is at work; while fit() runs only its listeners may evaluate, in calls on "
-          "the thread that called fit(), so not in onIteration");
-  requireNotRead(data, "evaluate");
-  struct BackInListener {
-    Activity& caller;
-    ~BackInListener() { caller.set(Activity::Kind::InListener); }
-  } back{caller_};
-  WrapperEvaluation evaluation(*this, options_, *session_, caller_, fit_);
-  return fit_ && fit_->calledOnAllNodes() ? evaluation.evaluateOverNodes(data, task)
-                                          : evaluation.evaluateHere(data, task);
-}
-
 void ParallelWrapper::Impl::copyReplica(int worker, Model& into) {
   require(inListener() && fit_ != nullptr,
           "copyReplica: only listeners may call it, on the thread that called fit()");
@@ -128,7 +103,7 @@ void ParallelWrapper::Impl::copyReplica(int worker, Model& into) {
 TrainingState ParallelWrapper::Impl::trainingState() {
   require(inListener(), "trainingState: only listeners may call it, on the thread that called fit()");
   if (fit_ == nullptr) return model_.trainingState();  // between the parts of a fit
-  return fit_->usersModel().trainingState(*data_);
+  return fit_->usersModel().trainingState();
 }
 
 void ParallelWrapper::Impl::fit(DataSetIterator& users, std::int64_t epochs, const std::stop_token& stop) {
@@ -160,39 +135,35 @@ bool ParallelWrapper::Impl::fitHere(DataSetIterator& data, std::int64_t epochs, 
   FailingLink failing(options_.nodes.link());
   const StallWatch::Scope scope(session_->watch(), "fit()");
   for (const auto& worker : replicas().workers()) worker->resetTimes();
-  FitPreparation prepared(model_, options_, placements_, *session_, caller_);
-  if (epochs > 0) prepared.prepare(*usersData_, data, epochs, parts);
-  const NumberedBatches* const numbered = prepared.numbered();
-  if (prepared.resumed().any) model_.setScore(prepared.resumed().position.score);
+  PreparedFit prepared = epochs > 0 ? session_->prepareFit(*usersData_, data, epochs, parts) : PreparedFit{};
+  if (prepared.resumed.any) model_.setScore(prepared.resumed.ledger.begun.score);
   FitCall fit({.trainer = *this,
                .model = model_,
+               .data = data,
                .replicas = replicas(),
-               .strategy = session_->strategy(),
                .options = options_.strategy,
                .batches = batches_,
-               .listeners = listeners_,
+               .listeners = session_->listeners(),
                .reader = reader_,
                .stop = stop_,
                .caller = caller_,
                .reading = reading_,
-               .numbered = numbered,
-               .patience = patienceOf(placements_, numbered == nullptr),
-               .resumed = prepared.resumed(),
+               .patience = patienceOf(placements_, prepared.numbered == nullptr),
+               .prepared = prepared,
                .parts = parts});
   fit_ = &fit;
-  data_ = &data;
   struct NoFit {
     FitCall*& fit;
     ~NoFit() { fit = nullptr; }
   } noFit{fit_};
   failing.dismiss();
   try {
-    fit.run(data, epochs, prepared.first());
+    fit.run(epochs);
   } catch (...) {
-    if (parts) fit.usersModel().keepPlace(data);
+    if (parts) fit.usersModel().keepPlace();
     throw;
   }
-  if (fit.regrouping()) fit.usersModel().keepPlace(data);
+  if (fit.regrouping()) fit.usersModel().keepPlace();
   return fit.regrouping();
 }
 

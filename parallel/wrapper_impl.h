@@ -40,26 +40,25 @@ struct ParallelWrapper::Impl final : Trainer {
 
  private:
   /// While an object of this class lives, the wrapper runs a call of the thread that made it.
-  class Call;
-  class ElasticFit;
+  struct Call;
+  struct ElasticFit;
 
   ReplicaSet& replicas() const { return session_->replicas(); }
   void beginSession();
   /// @throws TrainingError if the training fails, or too few nodes are left.
   void fitOverElasticNodes(DataSetIterator& data, std::int64_t epochs);
   bool fitHere(DataSetIterator& data, std::int64_t epochs, FitParts* parts);
+  AnyEvaluation evaluate(DataSetIterator& data, std::optional<Task> task, NodeLink* link);
   bool inListener() const;
 
   Model& model_;
   const Placements placements_;
-  Listeners listeners_;  // the user's and the library's; made again with the session
   std::vector<std::unique_ptr<Batch>> batches_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> running_{false};
   std::atomic<std::thread::id> callersThread_;  // of the current call
   FitCall* fit_ = nullptr;                      // the current call, if it is a fit; used by its thread only
-  const DataSetIterator* data_ = nullptr;       // what it reads; used by its thread only
-  DataSetIterator* usersData_ = nullptr;        // the user's iterator, whose batches data_ may join
+  DataSetIterator* usersData_ = nullptr;        // the user's iterator, whose batches a fit may join
   Activity caller_, reading_;
   mutable Mutex timesMutex_;              // also guards the replacement of session_
   std::vector<WorkerTimes> timesBefore_;  // of earlier sessions in this `fit()`; may be empty
@@ -67,20 +66,18 @@ struct ParallelWrapper::Impl final : Trainer {
   std::unique_ptr<WrapperSession> session_;
 };
 
-class ParallelWrapper::Impl::Call {
- public:
+struct ParallelWrapper::Impl::Call {
   /// The caller has just set `running_`.
-  explicit Call(Impl& wrapper) : wrapper_(wrapper) { wrapper_.callersThread_ = std::this_thread::get_id(); }
+  explicit Call(Impl& of) : wrapper(of) { wrapper.callersThread_ = std::this_thread::get_id(); }
   ~Call() {
-    wrapper_.caller_.set(Activity::Kind::Idle);
-    wrapper_.callersThread_ = std::thread::id();
-    wrapper_.running_ = false;
+    wrapper.caller_.set(Activity::Kind::Idle);
+    wrapper.callersThread_ = std::thread::id();
+    wrapper.running_ = false;
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
- private:
-  Impl& wrapper_;
+  Impl& wrapper;
 };
 
 }  // namespace muster

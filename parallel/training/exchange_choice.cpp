@@ -13,26 +13,23 @@
 namespace muster {
 namespace {
 
-/// A plan for workers on the CPU, as if the CPU were several devices.
-MergePlan pretendedPlan(std::size_t workers, int devices) {
-  std::vector<DeviceGroup> groups(std::min(workers, static_cast<std::size_t>(devices)));
-  for (std::size_t w = 0; w < workers; ++w) groups[w % groups.size()].workers.push_back(static_cast<int>(w));
-  return {std::move(groups), TransportKind::Peers};
-}
-
-bool onDevices(std::span<const Placement> placements, int pretendedDevices) {
-  return pretendedDevices > 0 || !std::ranges::all_of(placements, &Device::isCpu, &Placement::device);
+bool onCpu(std::span<const Placement> placements) {
+  return std::ranges::all_of(placements, &Device::isCpu, &Placement::device);
 }
 
 /// The plan of which workers share a device and which transport connects devices; nothing for workers on the
-/// CPU.
+/// CPU, unless this is to be treated as several devices.
 std::optional<MergePlan> planMerges(std::span<const Placement> placements, int pretendedDevices) {
+  if (onCpu(placements)) {
+    if (pretendedDevices == 0) return {};
+    std::vector<DeviceGroup> pretended(
+        std::min(placements.size(), static_cast<std::size_t>(pretendedDevices)));
+    for (std::size_t w = 0; w < placements.size(); ++w)
+      pretended[w % pretended.size()].workers.push_back(static_cast<int>(w));
+    return MergePlan(std::move(pretended), TransportKind::Peers);
+  }
   std::vector<Device> devices;
   for (const auto& placement : placements) devices.push_back(placement.device);
-  if (std::ranges::all_of(devices, &Device::isCpu)) {
-    if (pretendedDevices == 0) return {};
-    return pretendedPlan(devices.size(), pretendedDevices);
-  }
   auto groups = groupByDevice(devices);
   if (groups.size() == 1) return MergePlan(std::move(groups), TransportKind::Host);
   std::vector<Device> each;
@@ -58,8 +55,7 @@ void requireModelSource(const Exchange& exchange, const StrategyTraits& traits) 
               source.declared.saved && !source.declared.inFlight &&
               source.values.front().dtype() == exchange.block(BlockKind::Parameters).mergedCopy().dtype(),
           "strategy: the model cannot be filled from block \"{}\": it must be of Place::MergedCopy, saved, "
-          "not in "
-          "flight and of the parameters' type, and local work a whole step",
+          "not in flight and of the parameters' type, and local work a whole step",
           traits.modelSource);
 }
 
@@ -70,7 +66,7 @@ ExchangeChoice::ExchangeChoice(std::span<const Placement> placements, StrategyTr
     : traits_(std::move(traits)),
       link_(link),
       groups_(groups),
-      mirrored_(link != nullptr && onDevices(placements, internals.pretendedDevices)),
+      mirrored_(link != nullptr && (internals.pretendedDevices > 0 || !onCpu(placements))),
       plan_(link != nullptr ? std::nullopt : planMerges(placements, internals.pretendedDevices)),
       failingTransport_(internals.failingTransport) {}
 

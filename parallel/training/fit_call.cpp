@@ -14,21 +14,14 @@
 namespace muster {
 namespace {
 
-std::optional<std::int64_t> batchesPerEpoch(const DataSetIterator& data) {
-  try {
-    return data.batchesPerEpoch();
-  } catch (...) {
-    const auto cause = std::current_exception();
-    throw TrainingError(fmt::format("the data iterator failed to report its size: {}", describe(cause)), -1,
-                        cause);
-  }
+bool isCalledAtMerges(const std::shared_ptr<Listener>& listener) {
+  return listener->scope() == ListenerScope::Merged;
 }
 
 RoundOptions roundsOf(const FitSetting& setting) {
-  const auto isMerged = [](const auto& listener) { return listener->scope() == ListenerScope::Merged; };
-  const bool joins = std::ranges::any_of(setting.listeners, isMerged);
+  const bool joins = std::ranges::any_of(setting.listeners, isCalledAtMerges);
   const bool onePlace = setting.replicas.made() && setting.replicas.exchange().topology().onePlace;
-  return {.strategy = setting.strategy,
+  return {.strategy = setting.replicas.strategy(),
           .traits = setting.replicas.traits(),
           .stop = setting.stop,
           .learningRate = setting.model.learningRate(),
@@ -37,7 +30,7 @@ RoundOptions roundsOf(const FitSetting& setting) {
           .patience = setting.patience,
           .undo = setting.replicas.undo(),
           .undoesMerges = onePlace && setting.replicas.exchange().topology().checksResults,
-          .regroup = setting.parts ? &setting.parts->regroup : nullptr,
+          .regroup = setting.parts ? setting.parts->regroup : nullptr,
           .divergenceRead = std::ranges::any_of(
               setting.listeners, [](const auto& listener) { return listener->readsDivergence(); })};
 }
@@ -45,9 +38,9 @@ RoundOptions roundsOf(const FitSetting& setting) {
 /// The ledger from which the run begins.
 Ledger startOf(const FitSetting& setting) {
   const int workers = setting.replicas.place().workers();
-  Ledger start =
-      ledgerAt(setting.resumed.position, setting.model.iteration(), setting.model.epoch(), workers);
-  if (setting.resumed.ledger) resume(start, *setting.resumed.ledger);
+  const Ledger& resumed = setting.prepared.resumed.ledger;
+  Ledger start = ledgerAt(resumed.begun, setting.model.iteration(), setting.model.epoch(), workers);
+  resume(start, resumed);
   if (const auto& arrivals = setting.replicas.traits().arrivals)
     setArrivals(start, *arrivals, setting.model.trainingOptions().updater.learningRate());
   return start;
@@ -69,33 +62,32 @@ FitCall::FitCall(const FitSetting& setting)
     : setting_(setting),
       run_(setting.replicas.place(), setting.batches, roundsOf(setting), startOf(setting),
            setting.replicas.made() ? &setting.replicas.exchange() : nullptr, setting.replicas.link(),
-           setting.numbered),
+           setting.prepared.numbered),
       usersModel_(setting_, run_) {}
 
-Listeners FitCall::listenersOf(ListenerScope scope) const {
-  Listeners some;
-  for (const auto& listener : setting_.listeners)
-    if (listener->scope() == scope) some.push_back(listener);
-  return some;
-}
-
-void FitCall::run(DataSetIterator& data, std::int64_t epochs, Batch* first) {
+void FitCall::run(std::int64_t epochs) {
   if (epochs > 0) namingResumedFile(setting_.model, [&] { run_.decisions.prepare(); });
-  if (callStart(data, epochs) && epochs > 0 && begin(epochs)) train(data, epochs, first);
+  // Planned after the listeners' start, where one may set the learning rate's factor.
+  if (callStart(epochs) && epochs > 0 &&
+      attempt([] { return "the first round could not be planned"; }, [&] { run_.rounds.begin(epochs); }))
+    train(epochs);
   if (epochs > 0) endTogether();
   if (run_.failure) setting_.replicas.setUntrained();
   usersModel_.fillAtEnd();
-  if (epochs > 0 && !run_.failure)
-    callEndAndAnswer();
-  else
-    callEnd();
+  const bool endedWell = epochs > 0 && !run_.failure;  // on all nodes, which wait for a checkpoint of the end
+  if (endedWell) usersModel_.setMoment(UsersModel::Moment::RunEnd);
+  callEnd();
+  usersModel_.setMoment(UsersModel::Moment::Training);
+  if (endedWell) answerNodes([] { return "at its end"; });
   run_.failure.rethrow();
 }
 
 /// Calls the listeners that were not called in an earlier part.
-bool FitCall::callStart(const DataSetIterator& data, std::int64_t epochs) {
+bool FitCall::callStart(std::int64_t epochs) {
   const Model& model = setting_.model;
-  const FitEvent start{setting_.trainer, model.epoch(), epochs, batchesPerEpoch(data)};
+  const FitEvent start{setting_.trainer, model.epoch(), epochs,
+                       callForTraining([] { return "the data iterator failed to report its size"; },
+                                       [&] { return setting_.data.batchesPerEpoch(); })};
   const bool begins = !setting_.parts || setting_.parts->started.empty();
   // A program that calls fit() for each epoch is warned once.
   if (run_.place.node == 0 && begins && start.batchesPerEpoch && (epochs > 1 || model.epoch() == 0))
@@ -107,13 +99,14 @@ bool FitCall::callStart(const DataSetIterator& data, std::int64_t epochs) {
   if (setting_.parts)
     for (const auto& listener : setting_.listeners)
       if (isNew(*listener)) setting_.parts->started.push_back(listener.get());
-  return notifyAll("the start",
-                   [&](Listener& l) {
-                     if (isNew(l)) l.onFitStart(start);
-                   }) &&
-         (epochs == 0 || notifyAll("the start of an epoch", [&](Listener& l) {
-            if (isNew(l)) l.onEpochStart(firstEpoch);
-          }));
+  const auto notifyNew = [&](std::string_view when, auto call) {
+    return notifyAll(when, [&](Listener& l) {
+      if (isNew(l)) call(l);
+    });
+  };
+  return notifyNew("the start", [&](Listener& l) { l.onFitStart(start); }) &&
+         (epochs == 0 ||
+          notifyNew("the start of an epoch", [&](Listener& l) { l.onEpochStart(firstEpoch); }));
 }
 
 /// Calls the listeners, unless another part may follow.
@@ -137,14 +130,6 @@ void FitCall::callEnd() {
   });
 }
 
-/// All nodes have ended well: they wait for a checkpoint of the end.
-void FitCall::callEndAndAnswer() {
-  usersModel_.setMoment(UsersModel::Moment::RunEnd);
-  callEnd();
-  usersModel_.setMoment(UsersModel::Moment::Training);
-  answerNodes([] { return "at its end"; });
-}
-
 /// Sends replicas to the nodes that collect them. @param when  returns the end of a failure's message.
 template <typename When>
 void FitCall::answerNodes(When when) {
@@ -166,14 +151,16 @@ void FitCall::failInListener(When when) {
   });
 }
 
-void FitCall::train(DataSetIterator& data, std::int64_t epochs, Batch* first) {
-  WorkerListeners workerListeners{setting_.trainer, listenersOf(ListenerScope::Worker), {}};
+void FitCall::train(std::int64_t epochs) {
+  WorkerListeners workerListeners{setting_.trainer, setting_.listeners, {}};
+  std::erase_if(workerListeners.listeners, isCalledAtMerges);
   Tasks tasks;
   const auto runTasks = [&] {
     for (const auto& worker : setting_.replicas.workers())
       worker->train(tasks, run_, setting_.replicas.exchange(), workerListeners);
+    Batch* const first = setting_.prepared.first ? &*setting_.prepared.first : nullptr;
     tasks.add(setting_.reader,
-              [this, &data, epochs, first] { dispatch(run_, data, epochs, first, setting_.reading); });
+              [this, epochs, first] { dispatch(run_, setting_.data, epochs, first, setting_.reading); });
     tasks.start();
     coordinate();
   };
@@ -228,8 +215,7 @@ void FitCall::endRound() {
                            .divergence = run_.decisions.report().divergence,
                            .values = run_.decisions.report().values};
     for (const auto& listener : setting_.listeners)
-      if (listener->scope() == ListenerScope::Merged)
-        notify(*listener, [&](Listener& l) { l.onMerge(event); });
+      if (isCalledAtMerges(listener)) notify(*listener, [&](Listener& l) { l.onMerge(event); });
   }
   if (round.verdict != Verdict::EpochOver) return;
   EpochEvent event{setting_.trainer, round.epoch, round.iteration, 0, round.inEpoch.examples};

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "muster/core/nn/listener.h"
+#include "muster/core/listeners/node_listener.h"
 #include "muster/parallel/training/fit_run.h"
 #include "muster/parallel/training/fit_setting.h"
 #include "muster/parallel/training/users_model.h"
@@ -21,15 +21,13 @@ class FitCall {
  public:
   explicit FitCall(const FitSetting& setting);
 
-  /// @param first  the first untrained batch of the first epoch, with its position in the stamp, if it was
-  ///               read already; else null. An iterator may not be able to give it again.
   /// @throws TrainingError for the first failure, when all threads are idle again.
-  void run(DataSetIterator& data, std::int64_t epochs, Batch* first);
+  void run(std::int64_t epochs);
 
   /// After `run`: whether it has paused because some node set `FitParts::regroup`.
   bool regrouping() const { return run_.decisions.ledger().verdict == Verdict::Pause; }
   /// In a listener's call: whether the other nodes make the same call.
-  bool calledOnAllNodes() const { return called_ != nullptr && isOnAllNodes(*called_); }
+  bool calledOnAllNodes() const { return dynamic_cast<const NodeListener*>(called_) != nullptr; }
   UsersModel& usersModel() { return usersModel_; }
   /// Whether all workers wait at the end of a round, for the listeners.
   bool atRoundEnd() const { return usersModel_.moment() == UsersModel::Moment::RoundEnd; }
@@ -40,24 +38,18 @@ class FitCall {
   }
 
  private:
-  void train(DataSetIterator& data, std::int64_t epochs, Batch* first);
-  /// After the listeners' start, where one may set the learning rate's factor. @return false if it failed.
-  bool begin(std::int64_t epochs) {
-    return attempt([] { return "the first round could not be planned"; }, [&] { run_.rounds.begin(epochs); });
-  }
-  bool callStart(const DataSetIterator& data, std::int64_t epochs);
+  void train(std::int64_t epochs);
+  bool callStart(std::int64_t epochs);
   void callEnd();
   void endTogether();
   void coordinate();
   void endRound();
-  void callEndAndAnswer();
   template <typename When>
   void answerNodes(When when);
   template <typename When>
   void failInListener(When when);
   /// @param when  the end of the text.
   std::string nodesFailed(std::string_view when) const;
-  Listeners listenersOf(ListenerScope scope) const;
 
   /// One listener's call.
   template <typename Call>

@@ -22,7 +22,7 @@ constexpr std::int64_t kThread = 100'000, kMostScratch = 1'200'000;
 }  // namespace
 
 MemoryNeed::MemoryNeed(Model& model, const Strategy& strategy, const NodePlace& place, int groups,
-                       const Replicas& replicas)
+                       const ReplicasOnHost& replicas)
     : workers_(place.local), onCpu_(replicas.onCpu) {
   std::int64_t parameters = 0;
   DType type = DType::Float32;
@@ -143,13 +143,6 @@ void MemoryNeed::requireRoom(const std::filesystem::path& root) const {
                   "fewer batches",
                   workers_, workers_ == 1 ? "" : "s", workers_ == 1 ? "s" : "", megabytes(bytes()),
                   muster::describe(*room), fmt::join(words, ", ")));
-}
-
-std::optional<MemoryNeed> needOnHost(Model& model, const Strategy& strategy, const Placements& placements,
-                                     const NodePlace& place, int groups, bool mirrored) {
-  const bool onCpu = std::ranges::all_of(placements.workers, &Device::isCpu, &Placement::device);
-  if ((!onCpu && !mirrored) || model.blocks().empty()) return {};
-  return MemoryNeed(model, strategy, place, groups, {.onCpu = onCpu, .mirrored = mirrored});
 }
 
 std::int64_t bytesOf(const Batch& batch) {

@@ -2,33 +2,29 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "muster/core/data/batch.h"
 #include "muster/core/device/memory_room.h"
 #include "muster/core/nn/model.h"
-#include "muster/parallel/runtime/placement.h"
 #include "muster/parallel/strategies/strategy.h"
 #include "muster/parallel/training/node_place.h"
 
 namespace muster {
 
+/// What each worker has in host memory.
+struct ReplicasOnHost {
+  bool onCpu = true;      ///< the replica and its step
+  bool mirrored = false;  ///< a mirror of it (HostMirrors)
+};
+
 /// A lower bound of the host memory that workers need.
 class MemoryNeed {
  public:
-  /// What each worker has in host memory.
-  struct Replicas {
-    bool onCpu = true;      ///< the replica and its step
-    bool mirrored = false;  ///< a mirror of it (HostMirrors)
-  };
-  /// @param model  must have parameters.
-  /// @param groups  see HostExchange.
-  MemoryNeed(Model& model, const Strategy& strategy, const NodePlace& place, int groups,
-             const Replicas& replicas);
-  MemoryNeed(Model& model, const Strategy& strategy, const NodePlace& place, int groups = 1)
-      : MemoryNeed(model, strategy, place, groups, Replicas{}) {}
+  /// @param model  must have parameters. @param groups  see HostExchange.
+  MemoryNeed(Model& model, const Strategy& strategy, const NodePlace& place, int groups = 1,
+             const ReplicasOnHost& replicas = {});
   /// Adds batches that circulate, as large as this one.
   void addBatches(const Batch& batch, std::int64_t count);
   /// Adds the memory of each worker's step (or output, if not `training`) for batches of this size, if the
@@ -64,9 +60,6 @@ class MemoryNeed {
   std::vector<Part> parts_;
 };
 
-/// The need; nothing if the model has no parameters yet, or if some worker is on a GPU and has no mirror.
-std::optional<MemoryNeed> needOnHost(Model& model, const Strategy& strategy, const Placements& placements,
-                                     const NodePlace& place, int groups, bool mirrored);
 /// Bytes of the tensors of a batch.
 std::int64_t bytesOf(const Batch& batch);
 

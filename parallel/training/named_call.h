@@ -11,6 +11,18 @@
 
 namespace muster {
 
+/// Calls a function. Any exception becomes a TrainingError.
+/// @param where  returns the beginning of its text, as in "the training could not begin".
+template <typename Where, typename Call>
+decltype(auto) callForTraining(Where where, Call call) {
+  try {
+    return call();
+  } catch (...) {
+    const auto cause = std::current_exception();
+    throw TrainingError(fmt::format("{}: {}", where(), describe(cause)), -1, cause);
+  }
+}
+
 /// Calls a function of `whose`, as in "the strategy". An Error is passed on, since it says what is wrong, and
 /// so is std::bad_alloc, which the callee did not cause; any other exception becomes a TrainingError.
 /// @param doing  a verb for the message, as in "begin".
@@ -23,8 +35,8 @@ decltype(auto) callNamed(std::string_view whose, std::string_view doing, Call ca
   } catch (const std::bad_alloc&) {
     throw;
   } catch (...) {
-    const auto cause = std::current_exception();
-    throw TrainingError(fmt::format("{} failed to {}: {}", whose, doing, describe(cause)), -1, cause);
+    const auto where = [&] { return fmt::format("{} failed to {}", whose, doing); };
+    return callForTraining(where, [&]() -> decltype(call()) { throw; });
   }
 }
 

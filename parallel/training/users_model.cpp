@@ -31,14 +31,13 @@ void UsersModel::fill() {
   const Ledger& now = run_.decisions.ledger();
   if (now.rounds == 0 || held_ == now.rounds) return;
   const bool failed = static_cast<bool>(run_.failure);
-  if (run_.shares.mergeFailed())
-    for (const auto& worker : setting_.replicas.workers())
-      if (run_.shares.ahead(worker->thread().index())) worker->setWhole(false);
+  for (const auto& worker : setting_.replicas.workers())
+    if (run_.shares.ahead(worker->thread().index())) worker->setWhole(false);
   const bool whole =
       !run_.shares.mergeFailed() || (run_.shares.mergeKept() && setting_.replicas.undo()->rollBack());
   // If nothing was merged, the model keeps its state.
   const bool filled = now.merges == 0 ||
-                      (whole && setting_.replicas.fill(/*afterFailure=*/failed,
+                      (whole && setting_.replicas.fill(now, /*afterFailure=*/failed,
                                                        /*together=*/!failed && moment_ != Moment::RoundEnd));
   held_ = filled ? std::optional(now.rounds) : std::nullopt;
   if (!filled) return;
@@ -52,28 +51,24 @@ void UsersModel::fill() {
   setting_.model.setLoadedFrom({});
 }
 
-void UsersModel::keepPlace(const DataSetIterator& data) {
+TrainingState UsersModel::positionNow() {
+  const EpochPosition now = position(run_.decisions.ledger());
+  return callIterator("report its size", [&] { return positionState(setting_.model, setting_.data, now); });
+}
+
+void UsersModel::keepPlace() {
   const Ledger& now = run_.decisions.ledger();
   if (now.rounds == 0) return;  // the model is as it was when the run began
   if (held_ != now.rounds)
     throw Error("the model could not be filled with the last merge, so other nodes cannot continue");
   TrainingState& state = setting_.model.trainingState();
-  state = callIterator("report its size", [&] { return positionState(setting_.model, data, position(now)); });
+  state = positionNow();
   addRule(state, ruleText(setting_.options));
 }
 
-/// [worker] Examples trained since `fit()` began, also before it was resumed.
-std::vector<std::int64_t> UsersModel::examples() const {
-  if (run_.place.nodes == 1) return setting_.replicas.examples();
-  std::vector<std::int64_t> all;
-  for (const Tally& worker : run_.decisions.ledger().workers) all.push_back(worker.examples);
-  for (std::size_t w = 0; w < setting_.resumed.examples.size(); ++w) all[w] += setting_.resumed.examples[w];
-  return all;
-}
-
 /// Says once why a checkpoint lacks the state of the training.
-void UsersModel::warnOfLack(std::string_view why) {
-  if (std::exchange(warnedOfLack_, true)) return;
+TrainingState UsersModel::lack(std::string_view why) {
+  if (std::exchange(warnedOfLack_, true)) return {};
   const Ledger& now = run_.decisions.ledger();
   logWarning(
       "there is no checkpoint of the training after iteration {}{}: {}", now.iteration,
@@ -82,6 +77,7 @@ void UsersModel::warnOfLack(std::string_view why) {
           : "; a training that is resumed from the model file begins the next epoch with each worker at "
             "the merged model",
       why);
+  return {};
 }
 
 void UsersModel::copyReplica(int worker, Model& into) {
@@ -101,7 +97,7 @@ void UsersModel::copyReplica(int worker, Model& into) {
     into.setUpdates(static_cast<std::int64_t>(own->count));
 }
 
-TrainingState UsersModel::trainingState(const DataSetIterator& data) {
+TrainingState UsersModel::trainingState() {
   if (run_.failure) return {};
   fill();
   const Ledger& now = run_.decisions.ledger();
@@ -110,29 +106,20 @@ TrainingState UsersModel::trainingState(const DataSetIterator& data) {
   if (nodes && !nodes->awaitLaunched()) return {};  // the training will fail, too
   const bool overNodes = run_.place.nodes > 1;
   if (overNodes && moment_ == Moment::Training) return {};
-  if (overNodes && setting_.replicas.workerBlocks().differUnexpectedly()) {
-    warnOfLack(
+  if (overNodes && setting_.replicas.workerBlocks().differUnexpectedly())
+    return lack(
         "the strategy says that all replicas are equal (StrategyTraits::replicasDiffer), so those of other "
-        "nodes "
-        "are not collected, but they differ");
-    return {};
-  }
+        "nodes are not collected, but they differ");
   if (overNodes && moment_ == Moment::RoundEnd)  // at the end of the run, all nodes have collected it
     collectStrategyState(setting_.replicas.exchange(), setting_.model);
   // On the wall clock the order of arrivals is not known in advance: only a point where all land can be
   // resumed.
-  if (now.arrivals && now.arrivals->onWallClock() && now.verdict == Verdict::Continue) {
-    warnOfLack("on the wall clock only the end of an epoch can be resumed");
-    return {};
-  }
-  TrainingState state =
-      callIterator("report its size", [&] { return positionState(setting_.model, data, position(now)); });
-  const auto trained = examples();
-  addLedger(state, now, ruleText(setting_.options), trained);
+  if (now.arrivals && now.arrivals->onWallClock() && now.verdict == Verdict::Continue)
+    return lack("on the wall clock only the end of an epoch can be resumed");
+  TrainingState state = positionNow();
+  addLedger(state, now, ruleText(setting_.options));
   // At the end of the run, all nodes have formed the means of what workers keep.
-  setting_.replicas.addOwn(
-      state, anyInFlight(now),
-      moment_ == Moment::RoundEnd ? std::span(trained) : std::span<const std::int64_t>());
+  setting_.replicas.addOwn(state, now, /*means=*/moment_ == Moment::RoundEnd);
   return state;
 }
 

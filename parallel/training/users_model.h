@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "muster/core/nn/training_state.h"
 #include "muster/parallel/training/fit_run.h"
@@ -31,17 +30,17 @@ class UsersModel {
   void fillAtEnd();
   /// Call it after the run has paused or failed, when the model holds the last committed merge. Adds the
   /// position in the data at which other nodes continue. @throws Error if the model lacks that merge.
-  void keepPlace(const DataSetIterator& data);
+  void keepPlace();
   /// See Trainer::copyReplica. Call it at the end of a round, or after the last round.
   void copyReplica(int worker, Model& into);
   /// See Trainer::trainingState. Call it at the end of a round, or after the last round.
-  TrainingState trainingState(const DataSetIterator& data);
+  TrainingState trainingState();
 
  private:
   void fill();
   void findLostMerge();
-  std::vector<std::int64_t> examples() const;
-  void warnOfLack(std::string_view why);
+  TrainingState positionNow();
+  TrainingState lack(std::string_view why);
 
   const FitSetting& setting_;
   FitRun& run_;
@@ -49,7 +48,7 @@ class UsersModel {
   bool lent_ = false;  // whether a listener was lent the model
   /// The rounds of this run whose result the model holds; nothing: it must be filled, or cannot be.
   std::optional<std::int64_t> held_ = 0;
-  bool warnedOfLack_ = false;  // whether warnOfLack has warned
+  bool warnedOfLack_ = false;  // by `lack`
 };
 
 }  // namespace muster

@@ -4,15 +4,16 @@
 #include <span>
 #include <vector>
 
+#include "muster/core/nn/training_state.h"
 #include "muster/parallel/exchange/exchange.h"
 #include "muster/parallel/strategies/strategy_traits.h"
 #include "muster/parallel/training/node_place.h"
-#include "muster/parallel/training/resumption.h"
 
 namespace muster {
 
-/// Blocks that may differ from worker to worker after a merge: what a checkpoint over nodes gathers, and the
-/// means that the user's model gets. Used by the thread that calls `fit()`, while no worker runs.
+/// Blocks of the replicas that may differ from worker to worker after a merge: what a checkpoint holds of
+/// them, for which other nodes are asked, and the means that the user's model gets. Used by the thread that
+/// calls `fit()`, while no worker runs.
 class WorkerBlocks {
  public:
   WorkerBlocks(Exchange& exchange, const NodePlace& place, const StrategyTraits& traits)
@@ -23,17 +24,22 @@ class WorkerBlocks {
   /// Whether a checkpoint over nodes would be wrong, because it does not collect replicas that differ
   /// although StrategyTraits::replicasDiffer denies it.
   bool differUnexpectedly() const;
-  /// The block's replicas on all nodes, if they are gathered, and their mean if each worker keeps its own.
-  /// Over nodes the others must answer. @param examples  [worker] of all nodes, the weights of the mean.
-  CollectedBlock collect(const SharedBlock& block, std::span<const std::int64_t> examples) const;
+  /// Adds what the user's model does not hold: each block's merged copy if its values differ from the
+  /// model's, the replicas if theirs differ from the merged copy, and the mean of those that each worker
+  /// keeps. Over nodes the others must answer.
+  /// @param ofModel  [block] what the user's model was filled from.
+  /// @param examples  [worker] the weights of the means; none: no mean is added.
+  void save(TrainingState& state, std::span<const Tensor> ofModel,
+            const std::vector<std::int64_t>& examples) const;
+  /// Fills merged copies and replicas from `state`, once they hold the user's model.
+  /// @param own  false: replicas take the merged copies, or the means.
+  void take(const TrainingState& state, bool own) const;
   /// Fills the merged copy with the mean of a block that each worker keeps. A collective call of all nodes.
-  /// @param examples  [worker] trained by this node's workers, the weights.
-  /// @param context  of the user's model.
-  void takeMean(const SharedBlock& block, std::vector<std::int64_t> examples, Context& context) const;
+  /// @param examples  [worker] the weights. @param context  of the user's model.
+  void takeMean(const SharedBlock& block, const std::vector<std::int64_t>& examples, Context& context) const;
 
  private:
   bool isCollected(const SharedBlock& block) const;
-  std::vector<std::int64_t> ofAllNodes(std::vector<std::int64_t> own) const;
 
   Exchange& exchange_;
   const NodePlace place_;

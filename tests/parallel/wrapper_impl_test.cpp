@@ -1,5 +1,7 @@
 #include "muster/parallel/wrapper_impl.h"
 
+#include "muster/core/eval/evaluation.h"
+#include "tests/support/labelled_toy.h"
 #include "tests/support/on_merge.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
@@ -46,5 +48,23 @@ TEST_CASE("what is for listeners is refused outside of fit(), and on other threa
     CHECK_FALSE(wrapper.running());
     CHECK(wrapper.trainingData() == nullptr);
     checkRefused(wrapper);
+  }
+}
+
+TEST_CASE("an evaluation makes the replicas if there are none, and counts as the model alone") {
+  ToyModel model({.size = 3});
+  model.setParameters({0.1f, -0.2f, 0.3f});
+  int made = 0;
+  ParallelOptions options{.workers = 2, .pinThreads = false};
+  options.internals =
+      std::make_shared<detail::Internals>(detail::Internals{.replicaMade = [&](const Model&) { ++made; }});
+  ParallelWrapper::Impl wrapper(model, options);
+  LabelledToy data(randomBatches(3, 7, 5, 3, true), 3, 3), none({}, 3, 3);
+  CHECK_REFUSED(wrapper.evaluateTask(none, {}), "evaluate: the data set has no batches");
+  CHECK(made == 0);
+  const Evaluation alone = evaluate(model, data);
+  for (int again = 0; again < 2; ++again) {
+    CHECK(wrapper.evaluateTask(data, {}).classification() == alone);
+    CHECK(made == 2);
   }
 }

@@ -19,8 +19,7 @@ std::shared_ptr<RecordingListener> record(SmallFit& fit, RecordingListener::Hook
 
 /// Trains an epoch of the values {2}, {6}: two workers move from 0 to 1 and to 3, and are merged to 2.
 void trainEpoch(SmallFit& fit, FitCall& call, std::int64_t epochs = 1) {
-  auto data = ToyIterator::ofValues({2, 6});
-  call.run(data, epochs, nullptr);
+  call.run(epochs);
   CHECK(fit.caller.kind() != Activity::Kind::InListener);
 }
 
@@ -58,7 +57,7 @@ TEST_CASE("in a later part of a fit only new listeners are told of the start") {
   SmallFit fit(2);
   const auto before = record(fit), now = record(fit);
   const std::atomic<bool> regroup{false};
-  FitParts parts{.regroup = regroup, .started = {before.get()}};
+  FitParts parts{.regroup = &regroup, .started = {before.get()}};
   fit.load();
   FitCall call(fit.setting(&parts));
   trainEpoch(fit, call);
@@ -72,16 +71,16 @@ TEST_CASE("a part that pauses to regroup ends after a round, and no listener is 
   SmallFit fit(2);
   const auto listener = record(fit);
   const std::atomic<bool> regroup{true};
-  FitParts parts{.regroup = regroup};
+  FitParts parts{.regroup = &regroup};
   fit.load();
+  fit.data = ToyIterator::ofValues({2, 6, 2, 6});
   FitCall call(fit.setting(&parts));
-  auto data = ToyIterator::ofValues({2, 6, 2, 6});
-  call.run(data, 3, nullptr);
+  call.run(3);
   CHECK(call.regrouping());
   CHECK_FALSE(parts.ended);
   CHECK(listener->order() == "fitStart epochStart merge");
   CHECK(fit.parameter() == 2);
-  call.usersModel().keepPlace(data);
+  call.usersModel().keepPlace();
   CHECK(positionIn(fit.model.trainingState())->nextBatch == 2);
 }
 

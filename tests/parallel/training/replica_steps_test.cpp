@@ -159,7 +159,7 @@ TEST_CASE("workers that count their own updates stamp them; others stamp none") 
   ReplicaSteps steps(thread, times);
   for (const LocalWork work : {LocalWork::Step, LocalWork::Gradient}) {
     const StrategyTraits traits{.localWork = work};
-    MergeShares shares(*fit.strategy, traits, 1, nullptr, false);
+    MergeShares shares(fit.replicas.strategy(), traits, 1, nullptr, false);
     steps.begin(shares, sums, exchange, none, ledgerAt({}, 0, 0, 1));
     steps.train(batch);
     if (work == LocalWork::Gradient)

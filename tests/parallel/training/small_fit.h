@@ -3,6 +3,7 @@
 #include "muster/parallel/strategies/averaging.h"
 #include "muster/parallel/training/fit_setting.h"
 #include "tests/support/fake_trainer.h"
+#include "tests/support/toy_data.h"
 #include "tests/support/toy_model.h"
 
 namespace muster::test {
@@ -13,8 +14,7 @@ struct SmallFit {
                     const detail::Internals& internals = {})
       : model(std::move(toy)),
         options(std::move(rule)),
-        strategy(options.make()),
-        replicas(model, std::vector<Placement>(static_cast<std::size_t>(workers)), 1, *strategy, {},
+        replicas(model, std::vector<Placement>(static_cast<std::size_t>(workers)), 1, options, nullptr, 1,
                  internals) {
     model.state();  // makes the updater's state
     replicas.make();
@@ -24,8 +24,8 @@ struct SmallFit {
   FitSetting setting(FitParts* parts = nullptr) {
     return {.trainer = trainer,
             .model = model,
+            .data = data,
             .replicas = replicas,
-            .strategy = *strategy,
             .options = options,
             .batches = batches,
             .listeners = listeners,
@@ -33,13 +33,16 @@ struct SmallFit {
             .stop = stop,
             .caller = caller,
             .reading = reading,
-            .numbered = nullptr,
             .patience = {},
-            .resumed = resumed,
+            .prepared = prepared,
             .parts = parts};
   }
   /// See ReplicaSet::begin.
-  bool load(const Resumption& from = {}) { return replicas.begin(*strategy, from); }
+  bool load(const Resumption& from = {}) { return replicas.begin(from); }
+  /// See ReplicaSet::fill.
+  bool fill(bool afterFailure = false, bool together = true) {
+    return replicas.fill(ledger, afterFailure, together);
+  }
   ToyModel& replica(std::size_t worker) {
     return dynamic_cast<ToyModel&>(replicas.workers()[worker]->thread().replica());
   }
@@ -51,12 +54,13 @@ struct SmallFit {
   ToyModel model;
   FakeTrainer trainer{model};
   AnyStrategy options;
-  std::unique_ptr<Strategy> strategy;
+  ToyIterator data = ToyIterator::ofValues({2, 6});
   std::vector<std::unique_ptr<Batch>> batches;
   Listeners listeners;
   std::atomic<bool> stop{false};
   Activity caller, reading;
-  Resumption resumed;
+  PreparedFit prepared;
+  Ledger ledger;
   ReplicaSet replicas;  // this and below have threads
   TaskThread reader{"reader"};
 };

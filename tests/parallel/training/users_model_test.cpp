@@ -2,7 +2,6 @@
 
 #include "tests/parallel/training/small_fit.h"
 #include "tests/support/thrown.h"
-#include "tests/support/toy_data.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -39,7 +38,7 @@ struct Rounds1 {
   const StrategyTraits& traits = fit.replicas.traits();
   FitRun run{fit.replicas.place(),
              fit.batches,
-             {.strategy = *fit.strategy,
+             {.strategy = fit.replicas.strategy(),
               .traits = traits,
               .stop = fit.stop,
               .learningRate = 0.5,
@@ -47,7 +46,6 @@ struct Rounds1 {
              ledgerAt({}, 0, 0, 1),
              &fit.replicas.exchange()};
   UsersModel users{setting, run};
-  ToyIterator data = ToyIterator::ofValues({1, 2, 3});
   TimeSheet times;
   Activity activity;
   std::int64_t iteration = 0;
@@ -80,13 +78,13 @@ TEST_CASE("what a listener writes to the model is not trained, and is gone at th
 
 TEST_CASE("other nodes continue at the last merge, whose place is kept with the model") {
   Rounds1 rounds;
-  rounds.users.keepPlace(rounds.data);
+  rounds.users.keepPlace();
   CHECK(rounds.fit.model.trainingState().empty());  // nothing is trained
   rounds.round(6);
-  CHECK(thrown<Error>([&] { rounds.users.keepPlace(rounds.data); }) ==
+  CHECK(thrown<Error>([&] { rounds.users.keepPlace(); }) ==
         "the model could not be filled with the last merge, so other nodes cannot continue");
   rounds.users.fillAtEnd();
-  rounds.users.keepPlace(rounds.data);
+  rounds.users.keepPlace();
   const auto position = positionIn(rounds.fit.model.trainingState());
   REQUIRE(position);
   CHECK(position->nextBatch == 1);
@@ -96,15 +94,15 @@ TEST_CASE("other nodes continue at the last merge, whose place is kept with the 
 
 TEST_CASE("a checkpoint holds the place in the epoch; after a failure there is none") {
   Rounds1 rounds;
-  CHECK(rounds.users.trainingState(rounds.data).empty());
+  CHECK(rounds.users.trainingState().empty());
   rounds.round(6);
-  const TrainingState state = rounds.users.trainingState(rounds.data);
+  const TrainingState state = rounds.users.trainingState();
   CHECK(rounds.fit.parameter() == 6);  // it is of the model as it is
   const auto position = positionIn(state);
   REQUIRE(position);
   CHECK(position->nextBatch == 1);
   rounds.run.fail(0, std::make_exception_ptr(Error("boom")), [] { return "worker 0 failed"; });
-  CHECK(rounds.users.trainingState(rounds.data).empty());
+  CHECK(rounds.users.trainingState().empty());
 }
 
 TEST_CASE("a copy of a replica has its parameters and the counters of the last merge") {

@@ -43,7 +43,7 @@ struct Queued {
   SmallFit fit;
   FitRun run{fit.replicas.place(),
              fit.batches,
-             {.strategy = *fit.strategy,
+             {.strategy = fit.replicas.strategy(),
               .traits = fit.replicas.traits(),
               .stop = fit.stop,
               .learningRate = 0.5,
