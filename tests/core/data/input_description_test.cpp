@@ -112,8 +112,8 @@ TEST_CASE("what differs is named; fillings and omitted columns may differ") {
   CHECK(difference([](auto& d) { d.columns.pop_back(); }) == "column seen is in rows, and not in the model");
   CHECK(difference([](auto& d) { d.columns[0].kind = ColumnKind::Date; }) ==
         "column size holds number in rows, and date in the model");
-  CHECK(difference([](auto& d) { d.columns[1].words = {"blue"}; }) ==
-        "column colour has the words blue, red in rows, and blue in the model");
+  CHECK(difference([](auto& d) { d.columns[1].words[1] = "rot"; }) ==
+        "column colour has the words blue, red in rows, and blue, rot in the model");
   CHECK(difference([](auto& d) { d.columns[0].missing = false; }) ==
         "column size has the features size, size (log), size (rank), size (missing) in rows, and size, size "
         "(log), size (rank) in the model");

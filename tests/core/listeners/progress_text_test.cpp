@@ -51,9 +51,9 @@ TEST_CASE("a bar leaves out what does not fit, the least important first, and is
                   "epoch 1/3  50% [=================>                 ]  50/100  800 samples/s  score "
                   "0.1235  0:08 left"),
         {62, "epoch 1/3  50%  50/100  800 samples/s  score 0.1235  0:08 left"},
-        {60, "epoch 1/3  50% [=====>    ]  50/100  score 0.1235  0:08 left"},
+        {61, "epoch 1/3  50% [=====>     ]  50/100  score 0.1235  0:08 left"},
         {50, "epoch 1/3  50%  50/100  score 0.1235  0:08 left"},
-        {40, "epoch 1/3  50%  score 0.1235  0:08 left"},
+        {46, "epoch 1/3  50%  score 0.1235  0:08 left"},
         {30, "epoch 1/3  50%  score 0.1235"},
         {14, "epoch 1/3  50%"},
         {9, "epoch 1/3"},
