@@ -2,7 +2,6 @@
 
 #include "muster/core/comparison/detail/tables.h"
 #include "tests/core/comparison/given.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 namespace muster::test {

@@ -2,7 +2,6 @@
 
 #include "muster/core/comparison/results_file.h"
 #include "tests/support/log_lines.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 namespace muster::test {

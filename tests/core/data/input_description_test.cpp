@@ -10,7 +10,6 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/core/nn/recompute_statistics.h"
 #include "muster/parallel/parallel_wrapper.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 namespace muster::test {

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "tests/support/child_process.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 namespace muster::test {

@@ -1,7 +1,6 @@
 #include "muster/core/io/checkpoint_files.h"
 
 #include "muster/core/nn/multi_layer_network.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 namespace muster::test {

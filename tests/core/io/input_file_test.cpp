@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 namespace muster::test {

@@ -12,7 +12,6 @@
 #include "tests/support/list_iterator.h"
 #include "tests/support/skip.h"
 #include "tests/support/state_bits.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 namespace muster::test {

@@ -4,7 +4,6 @@
 #include "muster/core/io/safetensors.h"
 #include "muster/core/nn/models/lenet.h"
 #include "tests/support/skip.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 // A saved model can be used without muster: NumPy computes what it predicts from the file alone.

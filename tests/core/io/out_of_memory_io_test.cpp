@@ -11,7 +11,6 @@
 #include "tests/support/environment.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/state_bits.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 #include "tests/support/whole.h"
 

@@ -6,7 +6,6 @@
 #include <csignal>
 
 #include "tests/support/child_process.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 namespace muster::test {

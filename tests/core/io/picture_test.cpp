@@ -5,7 +5,6 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/png.h"
 #include "tests/support/raw_png.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 namespace muster::test {

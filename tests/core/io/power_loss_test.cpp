@@ -14,7 +14,6 @@
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/log_lines.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 using namespace muster;

@@ -4,7 +4,6 @@
 
 #include <numeric>
 
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 namespace muster {

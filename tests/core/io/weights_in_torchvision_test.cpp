@@ -4,7 +4,6 @@
 #include "muster/core/io/weights.h"
 #include "muster/core/nn/models/resnet18.h"
 #include "tests/support/skip.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 // ResNet-18's weights from torchvision's own file and back.

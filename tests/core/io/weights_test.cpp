@@ -6,7 +6,6 @@
 #include "tests/support/arrays.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/shapes2d.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 namespace muster::test {

@@ -2,7 +2,6 @@
 
 #include "muster/core/io/model_file.h"
 #include "muster/core/nn/multi_layer_network.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 namespace muster::test {

@@ -12,7 +12,6 @@
 #include "tests/support/fake_trainer.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/small_examples.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 namespace muster::test {

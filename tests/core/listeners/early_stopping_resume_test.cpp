@@ -9,7 +9,6 @@
 #include "tests/support/on_merge.h"
 #include "tests/support/small_examples.h"
 #include "tests/support/state_bits.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
 

@@ -10,7 +10,6 @@
 #include "tests/support/list_iterator.h"
 #include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
 

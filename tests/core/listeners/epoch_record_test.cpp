@@ -4,7 +4,6 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/core/nn/training_state.h"
 #include "tests/support/small_examples.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 namespace muster::test {

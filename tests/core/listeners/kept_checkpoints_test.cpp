@@ -1,7 +1,6 @@
 #include "muster/core/listeners/detail/kept_checkpoints.h"
 
 #include "tests/support/log_lines.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 namespace muster::test {

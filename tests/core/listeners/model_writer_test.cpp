@@ -5,7 +5,6 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/child_process.h"
 #include "tests/support/fake_trainer.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 namespace muster::test {

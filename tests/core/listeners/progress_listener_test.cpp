@@ -5,7 +5,6 @@
 #include "tests/support/environment.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/pseudo_terminal.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/terminal_screen.h"
 #include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"

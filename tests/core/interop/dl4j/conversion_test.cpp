@@ -10,7 +10,6 @@
 #include "tests/support/arrays.h"
 #include "tests/support/batch_of.h"
 #include "tests/support/list_iterator.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 namespace muster::test {

@@ -8,7 +8,6 @@
 #include "tests/core/interop/dl4j/made_models.h"
 #include "tests/support/arrays.h"
 #include "tests/support/list_iterator.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
 

@@ -6,7 +6,6 @@
 #include "tests/core/interop/dl4j/made_models.h"
 #include "tests/support/arrays.h"
 #include "tests/support/batch_of.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 namespace muster::test {

@@ -23,7 +23,6 @@
 #include "tests/support/list_iterator.h"
 #include "tests/support/rounding.h"
 #include "tests/support/state_bits.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
 #include "tests/support/virtual_network.h"

@@ -7,7 +7,6 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/skip.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 using namespace muster;

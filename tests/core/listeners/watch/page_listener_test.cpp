@@ -7,7 +7,6 @@
 #include "muster/core/listeners/watch/page/page_assets.h"
 #include "tests/core/listeners/watch/raw_client.h"
 #include "tests/support/log_lines.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
 

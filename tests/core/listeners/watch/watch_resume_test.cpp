@@ -7,7 +7,6 @@
 #include "tests/support/log_lines.h"
 #include "tests/support/on_merge.h"
 #include "tests/support/small_examples.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
 

@@ -1,7 +1,6 @@
 #include "muster/core/listeners/watch_listener.h"
 #include "muster/parallel/strategies/outer_averaging.h"
 #include "tests/parallel/builder_of.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
 
