@@ -18,7 +18,8 @@ class OneBlockModel : public Model {
     blocks_.push_back(StateBlock::zeros("gradients", BlockKind::Gradients, MergeRule::Keep, table, dtype));
   }
   std::unique_ptr<Model> replicate(Context& context) const override {
-    return std::make_unique<OneBlockModel>(&context, blocks_[0].values.dtype(), blocks_[0].values.elements());
+    return std::make_unique<OneBlockModel>(&context, blocks_[0].values.dtype(),
+                                           blocks_[0].segments->segments[0].shape.elements());
   }
   StepTicket gradient(const Batch& batch) override {
     return StepTicket({.score = 1, .weight = static_cast<double>(batch.examples())});
