@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "muster/parallel/exchange/host_exchange.h"
 #include "muster/parallel/exchange/strategy_block.h"
 #include "tests/parallel/replicas.h"

@@ -1,7 +1,5 @@
 #include "muster/parallel/exchange/merge_plan.h"
 
-#include <set>
-
 #include "tests/support/thrown.h"
 
 using namespace muster;
@@ -43,9 +41,7 @@ TEST_CASE("every group reduces its slice, receives it once from each other one, 
   for (int workers = 1; workers <= 8; ++workers)
     for (int devices = 1; devices <= 4; ++devices)
       for (const std::int64_t elements : {0, 1, 15, 16, 17, 97, 4099}) {
-        CAPTURE(workers);
-        CAPTURE(devices);
-        CAPTURE(elements);
+        INFO("workers ", workers, ", devices ", devices, ", elements ", elements);
         const auto plan = planOf(workers, devices);
         const int groups = std::min(workers, devices);
         REQUIRE(static_cast<int>(plan.groups().size()) == groups);

@@ -1,4 +1,3 @@
-#include <set>
 
 #include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
@@ -16,8 +15,7 @@ TEST_CASE("parameters become the mean weighted by examples, the score likewise")
   ToyModel model;
   ToyIterator data({{{2, 4}}, {{8}}});
   auto listener = mergedListener();
-  auto wrapper = toyWrapper(model, 2).listeners({listener}).build();
-  wrapper.fit(data);
+  toyWrapper(model, 2).listeners({listener}).build().fit(data);
   CHECK(model.parameters()[0] == Approx(7.0 / 3).epsilon(1e-7));
   const auto merges = listener->calls("merge");
   REQUIRE(merges.size() == 1);
@@ -31,8 +29,7 @@ TEST_CASE("masked examples weigh nothing") {
   // weight 2.5, p = 1.8. Worker 1: p = 4, weight 1. p = (2.5 * 1.8 + 4) / 3.5.
   ToyModel model;
   ToyIterator data({{{2, 4, 100, 6}, {1, 1, 0, 0.5}}, {{8}}});
-  auto wrapper = toyWrapper(model, 2).build();
-  wrapper.fit(data);
+  toyWrapper(model, 2).build().fit(data);
   CHECK(model.parameters()[0] == Approx(8.5 / 3.5).epsilon(1e-7));
 }
 
@@ -51,37 +48,13 @@ TEST_CASE("idle workers do not contribute, and receive the mean") {
   CHECK(model.parameters()[0] == 5);
 }
 
-TEST_CASE("with more workers than batches, the only contributor's state is copied bit for bit") {
-  ToyModel one({.training = halfNesterovs()}), many({.training = halfNesterovs()});
-  auto data = ToyIterator::ofValues({0.1f});
-  one.fit(data, 3);
-  auto wrapper = toyWrapper(many, 5).build();
-  wrapper.fit(data, 3);
-  CHECK(one.allBits() == many.allBits());
-}
-
 // Nesterov, learning rate and momentum 0.5: v = 0.5 v + g, p -= 0.5 (g + 0.5 v). From p = v = 0:
 // worker 0, batch {4}: v = -4, p = 3. Worker 1, batch {8}: v = -8, p = 6. Merged p = 4.5.
 // Round 2 has a batch for worker 0 only, {4}: g = 0.5.
 
-TEST_CASE("averageUpdaters(false): each worker keeps its updater's state, also over fit() calls") {
+TEST_CASE("averageUpdaters(false): each worker keeps its updater's state, and a listener sees their mean") {
   // Round 2: worker 0 continues from its own v = -4: v = -1.5, p = 4.5 - 0.5 (0.5 - 0.75) = 4.625. The user's
   // model: p = 4.625, v by examples (2 * -1.5 + 1 * -8) / 3 = -11/3.
-  ToyModel model({.training = halfNesterovs()});
-  auto data = ToyIterator::ofValues({4, 8, 4});
-  auto wrapper = toyWrapper(model, 2).averageUpdaters(false).build();
-  wrapper.fit(data);
-  CHECK(model.parameters()[0] == 4.625f);
-  CHECK(model.updaterState("velocity")[0] == Approx(-11.0 / 3).epsilon(1e-6));
-
-  // Second fit(), {4}: worker 0 has g = 0.625, v = -0.75 + 0.625 = -0.125, p = 4.625 - 0.5 (0.625 - 0.0625).
-  auto more = ToyIterator::ofValues({4});
-  wrapper.fit(more);
-  CHECK(model.parameters()[0] == 4.34375f);
-  CHECK(model.updaterState("velocity")[0] == -0.125f);
-}
-
-TEST_CASE("averageUpdaters(false): a listener that asks sees the mean of the updaters' states") {
   ToyModel model({.training = halfNesterovs()});
   auto data = ToyIterator::ofValues({4, 8, 4});
   std::vector<float> seen;
@@ -93,20 +66,29 @@ TEST_CASE("averageUpdaters(false): a listener that asks sees the mean of the upd
   REQUIRE(seen.size() == 2);
   CHECK(seen[0] == -6);  // (-4 - 8) / 2
   CHECK(seen[1] == Approx(-11.0 / 3).epsilon(1e-6));
+  CHECK(model.parameters()[0] == 4.625f);
+  CHECK(model.updaterState("velocity")[0] == seen[1]);
+
+  // Second fit(), {4}: worker 0 has g = 0.625, v = -0.75 + 0.625 = -0.125, p = 4.625 - 0.5 (0.625 - 0.0625).
+  auto more = ToyIterator::ofValues({4});
+  wrapper.fit(more);
+  CHECK(model.parameters()[0] == 4.34375f);
+  CHECK(model.updaterState("velocity")[0] == -0.125f);
 }
 
 TEST_CASE("the user's model is not touched before the end, and no replica shares its memory") {
   ToyModel model({.size = 3, .training = halfNesterovs(), .statistics = true});
   model.setParameters({1, 2, 3});
   auto before = model.allBits();
-  std::atomic<int> touched{0};
+  std::atomic<int> touched{0}, early{0};
   model.control().onStep = [&](const Batch&) {
     touched += model.parameters() == std::vector<float>{1, 2, 3} ? 0 : 1;
+    early += model.control().replicated == 3 ? 0 : 1;  // all replicas are made before the first step
   };
   ToyIterator data(randomBatches(5, 7, 4, 3), 3);
-  auto wrapper = toyWrapper(model, 3, 2).build();
-  wrapper.fit(data, 3);
+  toyWrapper(model, 3, 2).build().fit(data, 3);
   CHECK(touched == 0);
+  CHECK(early == 0);
   CHECK(model.allBits() != before);
 
   std::set<const Model*> replicas;
@@ -119,26 +101,6 @@ TEST_CASE("the user's model is not touched before the end, and no replica shares
   CHECK(memory.size() == 3);
   CHECK_FALSE(replicas.contains(&model));
   CHECK_FALSE(memory.contains(model.block(BlockKind::Parameters).values.data<float>()));
-}
-
-TEST_CASE("all replicas are constructed before the first step") {
-  ToyModel model;
-  std::atomic<int> early{0};
-  model.control().onStep = [&](const Batch&) { early += model.control().replicated == 4 ? 0 : 1; };
-  auto data = ToyIterator::ofValues({1, 2, 3, 4, 5});
-  auto wrapper = toyWrapper(model, 4).build();
-  wrapper.fit(data);
-  CHECK(early == 0);
-}
-
-TEST_CASE("synchronousUntil merges every iteration up to it, then at the frequency") {
-  std::vector<std::int64_t> iterations;
-  ToyModel model;
-  auto data = ToyIterator::ofValues(std::vector<float>(16, 2));  // 8 iterations per epoch
-  const auto merges = onMerge([&](const MergeEvent& event) { iterations.push_back(event.iteration); });
-  auto wrapper = toyWrapper(model, 2, 3).synchronousUntil(10).listeners({merges}).build();
-  wrapper.fit(data, 2);  // the model's iterations continue to count
-  CHECK(iterations == std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 16});
 }
 
 TEST_CASE("measureDivergence reports the replicas' distance from their mean, as worked out by hand") {

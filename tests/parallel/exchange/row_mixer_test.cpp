@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <limits>
-
 #include "muster/core/ops/non_finite.h"
 #include "muster/parallel/exchange/host_exchange.h"
 #include "tests/parallel/replicas.h"
@@ -55,13 +53,21 @@ constexpr std::array<std::size_t, 2> kBoth{0, 1};
 
 }  // namespace
 
-TEST_CASE("rows are formed from the old values, in the slice alone") {
+TEST_CASE("rows are formed from the old values, in the slice alone, a shared one for all its workers") {
   Two two(MergeRule::Average, {0, 1, 2, 3}, {10, 11, 12, 13});
   two.begin({1, 3});
   two.readBoth();
   two.mixer.mix(halfAndCopy(), kBoth);
   CHECK(two.of(0) == Values{0, 6, 7, 3});
   CHECK(two.of(1) == Values{10, 1, 2, 13});
+  Mixing shared(2, 2);
+  shared.setRow(0, std::array{MixingShare{0, 0.5}, MixingShare{1, 0.5}});
+  shared.shareRow(1, 0);
+  two.begin({0, 1});
+  two.readBoth();
+  two.mixer.mix(shared, kBoth);
+  CHECK(two.of(0) == Values{5, 6, 7, 3});
+  CHECK(two.of(1) == Values{5, 1, 2, 13});
 }
 
 TEST_CASE("a replica from elsewhere is read from the mixer's inbox") {
@@ -75,18 +81,6 @@ TEST_CASE("a replica from elsewhere is read from the mixer's inbox") {
   two.mixer.mix(halfAndCopy(), std::array<std::size_t, 1>{0});
   CHECK(two.of(0) == Values{10, 20});
   CHECK(two.of(1) == Values{8, 8});
-}
-
-TEST_CASE("a shared row is formed once, for all its workers") {
-  Two two(MergeRule::Average, {1, 1}, {3, 5});
-  Mixing mixing(2, 2);
-  mixing.setRow(0, std::array{MixingShare{0, 0.5}, MixingShare{1, 0.5}});
-  mixing.shareRow(1, 0);
-  two.begin({0, 2});
-  two.readBoth();
-  two.mixer.mix(mixing, kBoth);
-  CHECK(two.of(0) == Values{2, 3});
-  CHECK(two.of(1) == Values{2, 3});
 }
 
 TEST_CASE("a row of means and variances is a mixture of distributions") {

@@ -1,9 +1,5 @@
 #include "muster/parallel/exchange/transport.h"
 
-#include <atomic>
-#include <chrono>
-#include <limits>
-
 #include "muster/core/base/log.h"
 #include "tests/support/thrown.h"
 
