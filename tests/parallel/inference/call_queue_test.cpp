@@ -1,8 +1,5 @@
 #include "muster/parallel/inference/call_queue.h"
 
-#include <chrono>
-#include <thread>
-
 #include "muster/parallel/inference/call_group.h"
 #include "tests/support/thrown.h"
 

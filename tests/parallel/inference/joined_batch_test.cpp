@@ -122,24 +122,17 @@ TEST_CASE("rows are padded by an eighth at most, or computed in two parts if tha
       {7, true, {8}},      {5, true, {4, 1}},         {3, true, {2, 1}},
       {1, true, {1}},      {70, true, {32, 32, 4, 2}}};
   for (const auto& [examples, two, sizes] : rows) {
-    CAPTURE(examples);
-    CAPTURE(two);
+    INFO("examples ", examples, ", two ", two);
     const Batch batch = batchOf(Values(examples));
-    Counting model;
-    JoinedBatch joined(/*limit=*/32, two);
+    Counting model, unlimited;
+    JoinedBatch whole(/*limit=*/0), joined(/*limit=*/32, two);
+    whole.join(std::vector<JoinedBatch::Part>{{&batch, 0, static_cast<std::int64_t>(examples)}});
+    whole.compute(unlimited);
+    CHECK(unlimited.rows == std::vector{static_cast<std::int64_t>(examples)});
     joined.join(std::vector<JoinedBatch::Part>{{&batch, 0, static_cast<std::int64_t>(examples)}});
     joined.compute(model);
     CHECK(model.rows == sizes);
   }
-}
-
-TEST_CASE("without a limit nothing is padded") {
-  const Batch batch = batchOf({1, 2, 3});
-  Counting model;
-  JoinedBatch joined(0);
-  joined.join(std::vector<JoinedBatch::Part>{{&batch, 0, 3}});
-  joined.compute(model);
-  CHECK(model.rows == std::vector<std::int64_t>{3});
 }
 
 TEST_CASE("a model whose output has not a row for each example is refused") {

@@ -12,6 +12,7 @@
 #include "tests/support/arrays.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/skip.h"
+#include "tests/support/texts.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_model.h"
 
@@ -28,7 +29,7 @@ constexpr InferenceMode kModes[] = {InferenceMode::Sequential, InferenceMode::Ba
 
 /// A model whose outputs wait until the test releases them, and which records the numbers of examples.
 struct Gate {
-  explicit Gate(ToyModel& model) {
+  explicit Gate(ToyModel& model, bool isOpen = false) : open(isOpen) {
     model.control().onOutput = [this](const Batch& batch) {
       std::unique_lock lock(mutex);
       sizes.push_back(batch.examples());
@@ -49,7 +50,7 @@ struct Gate {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<std::int64_t> sizes;
-  bool open = false;
+  bool open;
 };
 
 Tensor row(float value, std::int64_t examples = 1) {
@@ -72,6 +73,21 @@ void waitForCalls(const ParallelInference& inference, std::int64_t count) {
 float valueOf(Answer& answer) {
   return answer.get().output.data<float>()[0];
 }
+
+/// A toy model that is served.
+struct Served {
+  explicit Served(const InferenceOptions& options, bool open = true)
+      : gate(model, open), inference(model, unpinned(options)) {}
+  static InferenceOptions unpinned(InferenceOptions options) {
+    options.pinThreads = false;
+    return options;
+  }
+  float answer(float value) { return inference.output(row(value)).output.data<float>()[0]; }
+
+  ToyModel model;
+  Gate gate;
+  ParallelInference inference;
+};
 
 /// A network whose sums are exact in any order: parameters and features are small integers.
 struct WholeNumbers {
@@ -132,65 +148,20 @@ TEST_CASE("many callers get the model's own predictions") {
   }
 }
 
-TEST_CASE("calls that wait while the worker is busy are joined, and padded to a compiled size") {
-  ToyModel model;
-  model.setParameters({10});
-  Gate gate(model);
-  ParallelInference inference(model, {.batchLimit = 16, .pinThreads = false});
+TEST_CASE("with a batch time the first call waits for others until it has passed") {
+  Served joining({.batchLimit = 3, .batchTime = 1h});
   std::vector<Answer> answers;
-  answers.push_back(ask(inference, row(0)));
-  gate.waitForOutputs(1);
-  for (int i = 1; i <= 7; ++i) answers.push_back(ask(inference, row(static_cast<float>(i))));
-  waitForCalls(inference, 7);
-  gate.openUp();
-  for (int i = 0; i <= 7; ++i) CHECK(valueOf(answers[i]) == static_cast<float>(10 + i));
-  CHECK(gate.sizes == std::vector<std::int64_t>{1, 8});
-}
-
-TEST_CASE("each caller owns its output") {
-  ToyModel model;
-  Gate gate(model);
-  ParallelInference inference(model, {.pinThreads = false});
-  std::vector<Answer> answers;
-  answers.push_back(ask(inference, row(0)));
-  gate.waitForOutputs(1);
-  for (int i = 1; i <= 4; ++i) answers.push_back(ask(inference, row(static_cast<float>(i))));
-  waitForCalls(inference, 4);
-  gate.openUp();
-  std::vector<Tensor> outputs;
-  for (auto& answer : answers) outputs.push_back(answer.get().output);
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    Tensor larger = outputs[i];
-    larger.resize({4, 1}, DType::Float32);  // would keep the memory of a tensor with four rows
-    std::ranges::fill(larger.span<float>(), -1.0f);
-    CHECK(inference.output(row(9)).output.data<float>()[0] == 9);
-    for (std::size_t other = i + 1; other < outputs.size(); ++other) {
-      CHECK(outputs[other].shape() == Shape{1, 1});
-      CHECK(outputs[other].data<float>()[0] == static_cast<float>(other));
-      CHECK(!shareMemory(larger, outputs[other]));
-    }
-  }
-}
-
-TEST_CASE("with a batch time the first call waits for others") {
-  ToyModel model;
-  Gate gate(model);
-  gate.openUp();
-  ParallelInference inference(model, {.batchLimit = 3, .batchTime = 1h, .pinThreads = false});
-  std::vector<Answer> answers;
-  for (int i = 0; i < 3; ++i) answers.push_back(ask(inference, row(static_cast<float>(i))));
+  for (int i = 0; i < 3; ++i) answers.push_back(ask(joining.inference, row(static_cast<float>(i))));
   for (int i = 0; i < 3; ++i) CHECK(valueOf(answers[i]) == static_cast<float>(i));
-  CHECK(gate.sizes == std::vector<std::int64_t>{3});
+  CHECK(joining.gate.sizes == std::vector<std::int64_t>{3});
+  CHECK(Served({.batchLimit = 3, .batchTime = 1ms}).answer(2) == 2);
 }
 
 TEST_CASE("a full group does not wait for an earlier one's batch time") {
   for (const int workers : {1, 2}) {
     CAPTURE(workers);
-    ToyModel model;
-    Gate gate(model);
-    gate.openUp();
-    ParallelInference inference(model,
-                                {.workers = workers, .batchLimit = 4, .batchTime = 1h, .pinThreads = false});
+    Served served({.workers = workers, .batchLimit = 4, .batchTime = 1h});
+    ParallelInference& inference = served.inference;
     auto tooMany = ask(inference, row(1, 3));
     waitForCalls(inference, 1);
     auto otherShape = ask(inference, row(2).reshape({1, 1, 1}));
@@ -199,7 +170,7 @@ TEST_CASE("a full group does not wait for an earlier one's batch time") {
     for (int i = 3; i <= 4; ++i) full.push_back(ask(inference, row(static_cast<float>(i), 2)));
     for (int i = 3; i <= 4; ++i) CHECK(valueOf(full[i - 3]) == static_cast<float>(i));
     CHECK(inference.waitingCalls() == 2);
-    CHECK(gate.sizes == std::vector<std::int64_t>{4});
+    CHECK(served.gate.sizes == std::vector<std::int64_t>{4});
     full.push_back(ask(inference, row(5, 3).reshape({3, 1, 1})));
     CHECK(valueOf(otherShape) == 2);
     CHECK(valueOf(full.back()) == 5);
@@ -211,34 +182,22 @@ TEST_CASE("a full group does not wait for an earlier one's batch time") {
 
 TEST_CASE("a call does not wait for others that cannot enter the queue") {
   for (const auto whenFull : {WhenFull::Refuse, WhenFull::Wait}) {
-    ToyModel model;
-    Gate gate(model);
-    gate.openUp();
-    ParallelInference inference(
-        model,
-        {.batchLimit = 8, .batchTime = 1h, .queueLimit = 2, .whenFull = whenFull, .pinThreads = false});
-    auto first = ask(inference, row(1));
-    waitForCalls(inference, 1);
-    auto otherShape = ask(inference, row(2).reshape({1, 1, 1}));
+    Served served({.batchLimit = 8, .batchTime = 1h, .queueLimit = 2, .whenFull = whenFull});
+    auto first = ask(served.inference, row(1));
+    waitForCalls(served.inference, 1);
+    auto otherShape = ask(served.inference, row(2).reshape({1, 1, 1}));
     CHECK(valueOf(first) == 1);
-    CHECK(inference.waitingCalls() == 1);
-    auto third = ask(inference, row(3).reshape({1, 1, 1}));
+    CHECK(served.inference.waitingCalls() == 1);
+    auto third = ask(served.inference, row(3).reshape({1, 1, 1}));
     CHECK(valueOf(otherShape) == 2);
     CHECK(valueOf(third) == 3);
-    CHECK(gate.sizes == std::vector<std::int64_t>{1, 2});
+    CHECK(served.gate.sizes == std::vector<std::int64_t>{1, 2});
   }
-}
-
-TEST_CASE("a batch time that has passed ends the waiting") {
-  ToyModel model;
-  ParallelInference inference(model, {.batchLimit = 3, .batchTime = 1ms, .pinThreads = false});
-  CHECK(inference.output(row(2)).output.data<float>()[0] == 2);
 }
 
 TEST_CASE("a model that knows its input shape is compiled at the start unless an option says otherwise") {
   Knowing model;
-  Gate gate(model.toy);
-  gate.openUp();
+  Gate gate(model.toy, /*isOpen=*/true);
   const ParallelInference batched(model, {.batchLimit = 3, .pinThreads = false});
   CHECK(gate.sizes == std::vector<std::int64_t>{1, 2, 3});
   const ParallelInference notCompiled(model, {.batchLimit = 3, .example = Batch{}, .pinThreads = false});
@@ -248,73 +207,65 @@ TEST_CASE("a model that knows its input shape is compiled at the start unless an
 
 TEST_CASE("a deadline ends a call that waits or is being computed") {
   for (const auto mode : {InferenceMode::Sequential, InferenceMode::Batched}) {
-    ToyModel model;
-    Gate gate(model);
-    ParallelInference inference(model, {.mode = mode, .pinThreads = false});
-    auto computed = ask(inference, row(1), Clock::now() + 20ms);
-    gate.waitForOutputs(1);
-    auto waits = ask(inference, row(2), Clock::now() + 20ms);
-    CHECK(thrown<DeadlineExceeded>([&] { computed.get(); }) != "");
-    CHECK(thrown<DeadlineExceeded>([&] { waits.get(); }) != "");
-    gate.openUp();
-    CHECK(inference.output(row(3)).output.data<float>()[0] == 3);
+    Served served({.mode = mode}, /*open=*/false);
+    auto computed = ask(served.inference, row(1), Clock::now() + 20ms);
+    served.gate.waitForOutputs(1);
+    auto waits = ask(served.inference, row(2), Clock::now() + 20ms);
+    for (Answer* const answer : {&computed, &waits}) CHECK_THROWS_AS(answer->get(), DeadlineExceeded);
+    served.gate.openUp();
+    CHECK(served.answer(3) == 3);
   }
 }
 
 TEST_CASE("a deadline that has passed before the call is answered at once, and nothing is computed") {
-  for (const auto mode : {InferenceMode::Batched, InferenceMode::Sequential, InferenceMode::InPlace}) {
-    ToyModel model;
-    std::atomic<int> computed = 0;
-    model.control().onOutput = [&](const Batch&) { ++computed; };
-    ParallelInference inference(model, {.mode = mode});
+  for (const auto mode : kModes) {
+    Served served({.mode = mode});
     for (const auto deadline : {Clock::now(), Clock::time_point::min(), Clock::time_point()})
-      CHECK(thrown<DeadlineExceeded>([&] { inference.output(row(2), deadline); }) ==
+      CHECK(thrown<DeadlineExceeded>([&] { served.inference.output(row(2), deadline); }) ==
             "output: the deadline passed before the call");
-    CHECK(computed == 0);
+    CHECK(served.gate.sizes.empty());
   }
 }
 
 TEST_CASE("with InPlace a caller gets its turn even if others call again at once") {
-  ToyModel model;
-  ParallelInference inference(model, {.mode = InferenceMode::InPlace});
+  Served served({.mode = InferenceMode::InPlace});
   std::atomic<bool> stop{false};
   std::vector<std::jthread> others;
   for (int i = 0; i < 3; ++i)
     others.emplace_back([&] {
-      while (!stop) inference.output(row(1));
+      while (!stop) served.answer(1);
     });
-  for (int i = 0; i < 20; ++i) CHECK(inference.output(row(2)).output.data<float>()[0] == 2);
+  for (int i = 0; i < 20; ++i) CHECK(served.answer(2) == 2);
   stop = true;
 }
 
 TEST_CASE("a call that leaves its group makes room in it, and the last one ends the group") {
-  ToyModel model;
-  Gate gate(model);
-  ParallelInference inference(model, {.batchLimit = 2, .pinThreads = false});
+  Served served({.batchLimit = 2}, /*open=*/false);
+  ParallelInference& inference = served.inference;
   auto computed = ask(inference, row(0));
-  gate.waitForOutputs(1);
+  served.gate.waitForOutputs(1);
   std::vector<Answer> late;
   for (int i = 0; i < 3; ++i) late.push_back(ask(inference, row(9), Clock::now() + 10ms));
-  for (auto& answer : late) CHECK(thrown<DeadlineExceeded>([&] { answer.get(); }) != "");
+  for (auto& answer : late) CHECK_THROWS_AS(answer.get(), DeadlineExceeded);
   CHECK(inference.waitingCalls() == 0);
   auto first = ask(inference, row(1)), leaves = ask(inference, row(2), Clock::now() + 20ms);
-  CHECK(thrown<DeadlineExceeded>([&] { leaves.get(); }) != "");
+  CHECK_THROWS_AS(leaves.get(), DeadlineExceeded);
   auto second = ask(inference, row(3));
   waitForCalls(inference, 2);
-  gate.openUp();
+  served.gate.openUp();
   CHECK(valueOf(computed) == 0);
   CHECK(valueOf(first) == 1);
   CHECK(valueOf(second) == 3);
-  CHECK(gate.sizes == std::vector<std::int64_t>{1, 2});
+  CHECK(served.gate.sizes == std::vector<std::int64_t>{1, 2});
 }
 
 TEST_CASE("a caller whose thread is cancelled leaves, and all others are answered") {
   if (kThreadSanitizer) return skip("ThreadSanitizer sees no mutex of a thread that is being cancelled");
   for (const auto mode : kModes) {
     CAPTURE(nameOf(mode));
-    ToyModel model;
-    Gate gate(model);
-    ParallelInference inference(model, {.mode = mode, .batchLimit = 1, .queueLimit = 2, .pinThreads = false});
+    Served served({.mode = mode, .batchLimit = 1, .queueLimit = 2}, /*open=*/false);
+    ParallelInference& inference = served.inference;
+    Gate& gate = served.gate;
     const auto caller = [&](float value) {
       return std::thread([&inference, value] { inference.output(row(value)); });
     };
@@ -346,7 +297,7 @@ TEST_CASE("a caller whose thread is cancelled leaves, and all others are answere
       cancel(read);
       gate.openUp();
     }
-    CHECK(inference.output(row(7)).output.data<float>()[0] == 7);
+    CHECK(served.answer(7) == 7);
     CHECK(inference.waitingCalls() == 0);
   }
 }
@@ -366,33 +317,6 @@ TEST_CASE("a single call and InPlace have the bits of the model's output") {
       CHECK(sameBits(inference.output(some).output, model.output(some)));
     }
   }
-}
-
-TEST_CASE("a full queue refuses calls, or lets them wait") {
-  for (const auto mode : kModes)
-    for (const auto whenFull : {WhenFull::Refuse, WhenFull::Wait}) {
-      CAPTURE(nameOf(mode));
-      ToyModel model;
-      Gate gate(model);
-      ParallelInference inference(
-          model, {.mode = mode, .batchLimit = 1, .queueLimit = 1, .whenFull = whenFull, .pinThreads = false});
-      auto computed = ask(inference, row(1));
-      gate.waitForOutputs(1);
-      auto waits = ask(inference, row(2));
-      waitForCalls(inference, 1);
-      Answer third;
-      if (whenFull == WhenFull::Refuse) {
-        CHECK(thrown<QueueFull>([&] { inference.output(row(3)); }) ==
-              "output: 1 call waits, which is the queue limit");
-      } else {
-        third = ask(inference, row(3));
-        waitForCalls(inference, 2);
-      }
-      gate.openUp();
-      CHECK(valueOf(computed) == 1);
-      CHECK(valueOf(waits) == 2);
-      if (whenFull == WhenFull::Wait) CHECK(valueOf(third) == 3);
-    }
 }
 
 TEST_CASE("a model is replaced as a whole while it serves calls") {
@@ -437,55 +361,50 @@ TEST_CASE("the user's model may change or be destroyed meanwhile") {
 }
 
 TEST_CASE("the error about invalid features describes them") {
-  ToyModel model;
-  ParallelInference inference(model, {.pinThreads = false});
-  CHECK_REFUSED(inference.output(Batch{}), "output: a batch without features");
+  Served served({});
+  CHECK_REFUSED(served.inference.output(Batch{}), "output: a batch without features");
   Batch uneven;
   uneven.features = {{"a", row(1, 2)}, {"b", row(1, 3)}};
-  CHECK_REFUSED(inference.output(uneven),
+  CHECK_REFUSED(served.inference.output(uneven),
                 "output: \"b\" is float32 [3, 1] on cpu, but the batch has 2 examples");
 }
 
 TEST_CASE("shutdown() answers the calls that wait, and refuses later ones") {
   for (const auto mode : kModes) {
     CAPTURE(nameOf(mode));
-    ToyModel model;
-    Gate gate(model);
-    ParallelInference inference(model, {.mode = mode, .batchLimit = 1, .queueLimit = 1, .pinThreads = false});
-    auto computed = ask(inference, row(1));
-    gate.waitForOutputs(1);
-    auto waits = ask(inference, row(2));
-    waitForCalls(inference, 1);
-    auto end = std::async(std::launch::async, [&] { inference.shutdown(); });
+    Served served({.mode = mode, .batchLimit = 1, .queueLimit = 1}, /*open=*/false);
+    auto computed = ask(served.inference, row(1));
+    served.gate.waitForOutputs(1);
+    auto waits = ask(served.inference, row(2));
+    waitForCalls(served.inference, 1);
+    auto end = std::async(std::launch::async, [&] { served.inference.shutdown(); });
     // Before shutdown has begun, a call waits for room or for the replica.
     while (thrown<InferenceShutDown>([&] {
              try {
-               inference.output(row(3), Clock::now() + 1ms);
+               served.inference.output(row(3), Clock::now() + 1ms);
              } catch (const DeadlineExceeded&) {
              }
            }) == "") {
     }
-    gate.openUp();
+    served.gate.openUp();
     CHECK(valueOf(computed) == 1);
     CHECK(valueOf(waits) == 2);
     end.get();
-    CHECK(thrown<InferenceShutDown>([&] { inference.output(row(4)); }) ==
+    CHECK(thrown<InferenceShutDown>([&] { served.answer(4); }) ==
           "output: this ParallelInference was shut down");
-    inference.shutdown();
+    served.inference.shutdown();
   }
 }
 
 TEST_CASE("shutdown() refuses a call that waits for room in the queue") {
-  ToyModel model;
-  Gate gate(model);
-  ParallelInference inference(model, {.batchLimit = 1, .queueLimit = 1, .pinThreads = false});
-  auto computed = ask(inference, row(1));
-  gate.waitForOutputs(1);
-  auto waits = ask(inference, row(2)), room = ask(inference, row(3));
-  waitForCalls(inference, 2);
-  auto end = std::async(std::launch::async, [&] { inference.shutdown(); });
-  waitForCalls(inference, 1);
-  gate.openUp();
+  Served served({.batchLimit = 1, .queueLimit = 1}, /*open=*/false);
+  auto computed = ask(served.inference, row(1));
+  served.gate.waitForOutputs(1);
+  auto waits = ask(served.inference, row(2)), room = ask(served.inference, row(3));
+  waitForCalls(served.inference, 2);
+  auto end = std::async(std::launch::async, [&] { served.inference.shutdown(); });
+  waitForCalls(served.inference, 1);
+  served.gate.openUp();
   CHECK(valueOf(computed) == 1);
   const int refused = static_cast<int>(thrown<InferenceShutDown>([&] { waits.get(); }) != "") +
                       static_cast<int>(thrown<InferenceShutDown>([&] { room.get(); }) != "");
@@ -497,25 +416,25 @@ TEST_CASE("a replica that cannot be constructed is named") {
   model.control().onReplicate = [](int replica) {
     if (replica == 2) throw std::runtime_error("boom");
   };
-  CHECK(thrown<TrainingError>([&] {
-          ParallelInference(model, {.workers = 2, .pinThreads = false});
-        }).find("could not be made: boom") != std::string::npos);
+  CHECK_CONTAINS(
+      thrown<TrainingError>([&] { ParallelInference(model, {.workers = 2, .pinThreads = false}); }),
+      "could not be made: boom");
 }
 
 TEST_CASE("invalid options of ParallelInference are refused by name") {
   ToyModel model;
-  const auto refusal = [&](InferenceOptions options) {
-    return thrown<InvalidArgument>([&] { ParallelInference(model, std::move(options)); });
-  };
-  CHECK(refusal({.workers = 0}).starts_with("workers"));
-  CHECK(refusal({.batchLimit = 0}).starts_with("batchLimit"));
-  CHECK(refusal({.batchTime = -1us}).starts_with("batchTime"));
-  CHECK(refusal({.mode = InferenceMode::Sequential, .batchTime = 1us}).starts_with("batchTime"));
-  CHECK(refusal({.queueLimit = 0}).starts_with("queueLimit"));
-  CHECK(refusal({.batchLimit = 65'537}).starts_with("batchLimit: at least 1 and at most 65536"));
-  CHECK(refusal({.threadsPerWorker = 1'025}).starts_with("threadsPerWorker: at least 1 and at most 1024"));
-  CHECK(refusal({.devices = {}}).starts_with("devices"));
-  CHECK(refusal({.threadsPerWorker = 0}).starts_with("threadsPerWorker"));
+  const std::pair<InferenceOptions, const char*> rows[] = {
+      {{.workers = 0}, "workers"},
+      {{.batchLimit = 0}, "batchLimit"},
+      {{.batchLimit = 65'537}, "batchLimit: at least 1 and at most 65536"},
+      {{.batchTime = -1us}, "batchTime"},
+      {{.mode = InferenceMode::Sequential, .batchTime = 1us}, "batchTime"},
+      {{.queueLimit = 0}, "queueLimit"},
+      {{.devices = {}}, "devices"},
+      {{.threadsPerWorker = 0}, "threadsPerWorker"},
+      {{.threadsPerWorker = 1'025}, "threadsPerWorker: at least 1 and at most 1024"}};
+  for (const auto& [options, begin] : rows)
+    CHECK(thrown<InvalidArgument>([&] { ParallelInference(model, options); }).starts_with(begin));
 }
 
 TEST_CASE("ParallelInference can be moved, and a moved-from object throws a clear exception") {
