@@ -1,8 +1,6 @@
 // What a wrapper's evaluation is made of: the loan of a state, a run on the threads of replicas, the sum over
 // nodes.
 
-#include <limits>
-
 #include "muster/core/eval/evaluation.h"
 #include "muster/parallel/evaluation/evaluation_run.h"
 #include "muster/parallel/evaluation/node_counts.h"
