@@ -45,47 +45,43 @@ void checkWorks(DataParallel& parallel, SequenceModel<double>& model) {
 
 TEST_CASE("DataParallel refuses invalid options and inputs by name") {
   SequenceModel<double> model;
-  CHECK(refusal([&] { DataParallel(model, {}); }) == "data parallel: there are no devices");
-  CHECK(refusal([&] { DataParallel(model, cpus(2), -1); }) ==
-        "data parallel: dim must be between 0 and 5, got -1");
-  CHECK(refusal([&] { DataParallel(model, cpus(2), 6); }) ==
-        "data parallel: dim must be between 0 and 5, got 6");
-  CHECK(refusal([&] { DataParallel(model, cpus(2), 0, {.threadsPerReplica = 0}); }) ==
-        "data parallel: threadsPerReplica must be between 1 and 1024, got 0");
-  CHECK(refusal([&] { DataParallel(model, cpus(2), 0, {.mathMode = MathMode::TensorFloat32}); }) ==
-        "data parallel: mathMode: cpu has no tf32: only GPUs have it");
-
-  DataParallel parallel(model, cpus(2), 0, unpinned());
-  const Tensor output = Tensor::zeros({4, 2, 2}, DType::Float64);
-  const std::string noForward = "data parallel: backward() needs a successful forward() before it";
-  CHECK(refusal([&] { parallel.backward(output); }) == noForward);
-  CHECK(refusal([&] { parallel.forward(Tensor()); }) ==
-        "data parallel: the input is an undefined tensor; it must be row-major and have a dimension 0 to be "
-        "split along");
-  CHECK(refusal([&] {
-          parallel.forward(Tensor::zeros({0, 2, 3}, DType::Float64));
-        }) == "data parallel: the input float64 [0, 2, 3] on cpu is empty along dimension 0");
-  parallel.forward(randomTensor<double>({4, 2, 3}, 1));
-  CHECK(refusal([&] {
-          parallel.backward(Tensor::zeros({4, 2, 3}, DType::Float64));
-        }) ==
-        "data parallel: gradOutput is float64 [4, 2, 3] on cpu, expected float64 [4, 2, 2] as the output");
-  CHECK(refusal([&] {
-          parallel.backward(Tensor::zeros({4, 2, 2}));
-        }) ==
-        "data parallel: gradOutput is float32 [4, 2, 2] on cpu, expected float64 [4, 2, 2] as the output");
-  CHECK(refusal([&] { parallel.updateParameters(NAN); }) == "data parallel: the learning rate is nan");
-  CHECK(refusal([&] { parallel.forward(Tensor()); }).starts_with("data parallel: the input is"));
-  CHECK(refusal([&] { parallel.backward(output); }) == noForward);  // the last forward failed
+  DataParallel parallel(model, cpus(2), 0, unpinned()), third(model, cpus(2), 3, unpinned());
+  const Tensor output = Tensor::zeros({4, 2, 2}, DType::Float64), input = randomTensor<double>({4, 2, 3}, 1);
+  const std::string noForward = "backward() needs a successful forward() before it";
+  const std::pair<std::string, std::function<void()>> rows[] = {
+      {"there are no devices", [&] { DataParallel(model, {}); }},
+      {"dim must be between 0 and 5, got -1", [&] { DataParallel(model, cpus(2), -1); }},
+      {"dim must be between 0 and 5, got 6", [&] { DataParallel(model, cpus(2), 6); }},
+      {"threadsPerReplica must be between 1 and 1024, got 0",
+       [&] { DataParallel(model, cpus(2), 0, {.threadsPerReplica = 0}); }},
+      {"mathMode: cpu has no tf32: only GPUs have it",
+       [&] { DataParallel(model, cpus(2), 0, {.mathMode = MathMode::TensorFloat32}); }},
+      {noForward, [&] { parallel.backward(output); }},
+      {"the input is an undefined tensor; it must be row-major and have a dimension 0 to be split along",
+       [&] { parallel.forward(Tensor()); }},
+      {"the input float64 [0, 2, 3] on cpu is empty along dimension 0",
+       [&] {
+         parallel.forward(Tensor::zeros({0, 2, 3}, DType::Float64));
+       }},
+      {"gradOutput is float64 [4, 2, 3] on cpu, expected float64 [4, 2, 2] as the output",
+       [&] {
+         parallel.forward(input);
+         parallel.backward(input);
+       }},
+      {"gradOutput is float32 [4, 2, 2] on cpu, expected float64 [4, 2, 2] as the output",
+       [&] {
+         parallel.backward(Tensor::zeros({4, 2, 2}));
+       }},
+      {"the learning rate is nan", [&] { parallel.updateParameters(NAN); }},
+      {noForward,
+       [&] {
+         CHECK_THROWS_AS(parallel.forward(Tensor()), InvalidArgument);
+         parallel.backward(output);
+       }},
+      {"the input is float64 [4, 2, 3] on cpu; it must be row-major and have a dimension 3 to be split along",
+       [&] { third.forward(input); }}};
+  for (const auto& [problem, call] : rows) CHECK(refusal(call) == "data parallel: " + problem);
   checkWorks(parallel, model);
-
-  DataParallel third(model, cpus(2), 3, unpinned());
-  CHECK(
-      refusal([&] {
-        third.forward(randomTensor<double>({4, 2, 3}, 1));
-      }) ==
-      "data parallel: the input is float64 [4, 2, 3] on cpu; it must be row-major and have a dimension 3 to "
-      "be split along");
 }
 
 TEST_CASE("outputs that cannot be concatenated are refused") {

@@ -1,9 +1,8 @@
 #include "tests/parallel/data_parallel.h"
 
-#include <limits>
-
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/core/optim/finite_gradient.h"
+#include "muster/parallel/data_parallel/split.h"
 #include "tests/support/at_rest.h"
 #include "tests/support/devices.h"
 
@@ -17,15 +16,16 @@ constexpr double kTolerance = sizeof(T) == 4 ? 1e-5 : 1e-12;
 
 /// One forward and backward pass of the model alone and of the replicas.
 template <typename T>
-void checkPass(Model& alone, Model& model, DataParallel& parallel, const Tensor& input) {
+void checkPass(Model& alone, Model& model, DataParallel& parallel, const Tensor& input,
+               double tolerance = kTolerance<T>) {
   Tensor output, gradInput;
   alone.forward(input, output);
   const Tensor gradOutput = randomTensor<T>(output.shape(), 2);
   alone.backward(gradOutput, &gradInput);
   parallel.zeroGradients();
-  CHECK(distance<T>(parallel.forward(input), output) < kTolerance<T>);
-  CHECK(distance<T>(parallel.backward(gradOutput), gradInput) < kTolerance<T>);
-  CHECK(distance<T>(gradients(model), gradients(alone)) < kTolerance<T>);
+  CHECK(distance<T>(parallel.forward(input), output) < tolerance);
+  CHECK(distance<T>(parallel.backward(gradOutput), gradInput) < tolerance);
+  CHECK(distance<T>(gradients(model), gradients(alone)) < tolerance);
 }
 
 MultiLayerNetwork smoothChain(double rate = 0.4) {
@@ -48,46 +48,28 @@ TEST_CASE("with dim 1 a network takes sequences [T, N, F], and gives [T, N, C], 
                                .layers = {LSTM{.units = kUnits, .returnSequences = everyStep}}});
     network.init();
     const Tensor input = randomTensor<float>({kSteps, kExamples, kFeatures}, 1);
-    // The same by hand, example by example.
-    Tensor examplesFirst = Tensor::empty({kExamples, kSteps, kFeatures});
-    for (std::int64_t t = 0; t < kSteps; ++t)
-      for (std::int64_t n = 0; n < kExamples; ++n)
-        for (std::int64_t f = 0; f < kFeatures; ++f)
-          examplesFirst.data<float>()[(n * kSteps + t) * kFeatures + f] =
-              input.data<float>()[(t * kExamples + n) * kFeatures + f];
-    Tensor expected, gradInput;
+    // The same with the examples first.
+    Tensor moved, expected, gradInput;
+    examplesFirst(input, 1, moved);
     Model& alone = network;
-    alone.forward(examplesFirst, expected);
+    alone.forward(moved, expected);
     const Tensor gradExpected = randomTensor<float>(expected.shape(), 2);
     alone.backward(gradExpected, &gradInput);
     const Tensor gradient = cloneTensor(gradients(network));
     DataParallel parallel(network, cpus(3), 1, unpinned());
     parallel.zeroGradients();
-    const Tensor output = parallel.forward(input);
-    REQUIRE(output.shape() == (everyStep ? Shape{kSteps, kExamples, kUnits} : Shape{kExamples, kUnits}));
-    // [step or 0][example] of both.
-    const std::int64_t steps = everyStep ? kSteps : 1;
-    const auto moved = [&](const Tensor& tensor, std::int64_t width,
-                           std::int64_t rows) {  // to examples first
-      Tensor to = Tensor::empty({kExamples * rows * width});
-      for (std::int64_t t = 0; t < rows; ++t)
-        for (std::int64_t n = 0; n < kExamples; ++n)
-          for (std::int64_t f = 0; f < width; ++f)
-            to.data<float>()[(n * rows + t) * width + f] =
-                tensor.data<float>()[(t * kExamples + n) * width + f];
+    const auto stepsFirst = [&](const Tensor& tensor) {
+      if (!everyStep) return tensor;
+      Tensor to;
+      examplesAt(1, tensor, to);
       return to;
     };
-    CHECK(distance<float>(moved(output, kUnits, steps), expected.reshape({expected.elements()})) < 1e-6);
-    Tensor gradOutput = Tensor::empty(output.shape());  // gradExpected with the steps first
-    for (std::int64_t t = 0; t < steps; ++t)
-      for (std::int64_t n = 0; n < kExamples; ++n)
-        for (std::int64_t u = 0; u < kUnits; ++u)
-          gradOutput.data<float>()[(t * kExamples + n) * kUnits + u] =
-              gradExpected.data<float>()[(n * steps + t) * kUnits + u];
-    const Tensor gradOfInput = parallel.backward(gradOutput);
-    REQUIRE(gradOfInput.shape() == input.shape());
-    CHECK(distance<float>(moved(gradOfInput, kFeatures, kSteps), gradInput.reshape({gradInput.elements()})) <
-          1e-5);
+    const Tensor output = parallel.forward(input);
+    REQUIRE(output.shape() == (everyStep ? Shape{kSteps, kExamples, kUnits} : Shape{kExamples, kUnits}));
+    CHECK(distance<float>(output, stepsFirst(expected)) < 1e-6);
+    Tensor gradOfInput;
+    examplesFirst(parallel.backward(stepsFirst(gradExpected)), 1, gradOfInput);
+    CHECK(distance<float>(gradOfInput, gradInput) < 1e-5);
     CHECK(distance<float>(gradients(network), gradient) < 1e-5);
     const auto shapes = parallel.shapes();
     REQUIRE(shapes.size() == 3);
@@ -103,9 +85,7 @@ TEST_CASE_TEMPLATE("DataParallel's outputs and gradients equal the model's own, 
       SequenceModel<T> alone({.timeMajor = timeMajor}), model({.timeMajor = timeMajor});
       DataParallel parallel(model, cpus(replicas), timeMajor ? 1 : 0, unpinned());
       for (std::int64_t n = 1; n <= 33; ++n) {
-        CAPTURE(timeMajor);
-        CAPTURE(replicas);
-        CAPTURE(n);
+        INFO("timeMajor ", timeMajor, ", replicas ", replicas, ", n ", n);
         const Shape shape = timeMajor ? Shape{4, n, 3} : Shape{n, 4, 3};
         checkPass<T>(alone, model, parallel, randomTensor<T>(shape, static_cast<std::uint64_t>(n)));
       }
@@ -119,8 +99,7 @@ TEST_CASE("DataParallel equals a convolutional network with dropout, pass after 
     model.init();
     DataParallel parallel(model, cpus(replicas), 0, unpinned());
     for (std::int64_t n = 1; n <= 33; ++n) {
-      CAPTURE(replicas);
-      CAPTURE(n);
+      INFO("replicas ", replicas, ", n ", n);
       checkPass<float>(alone, model, parallel,
                        randomTensor<float>({n, 2, 8, 7}, static_cast<std::uint64_t>(n)));
     }
@@ -153,11 +132,10 @@ TEST_CASE("updateParameters() refuses a gradient that is not finite, and the par
   DataParallel parallel(model, cpus(2), 0, unpinned());
   parallel.forward(randomTensor<double>({4, 2, 3}, 8));
   parallel.zeroGradients();
-  Tensor& gradients = model.block(BlockKind::Gradients).values;
-  const Tensor before = cloneTensor(model.block(BlockKind::Parameters).values);
-  gradients.data<double>()[0] = std::numeric_limits<double>::infinity();
+  const Tensor before = cloneTensor(parameters(model));
+  gradients(model).data<double>()[0] = INFINITY;
   CHECK_THROWS_AS(parallel.updateParameters(0.1), UpdateRefused);
-  CHECK(sameBits(model.block(BlockKind::Parameters).values, before));
+  CHECK(sameBits(parameters(model), before));
 }
 
 TEST_CASE_TEMPLATE("updateParameters() takes a step on the model, which the next forward() uses", T, float,
@@ -360,17 +338,9 @@ TEST_CASE_ON("replicas on a GPU compute the same as the model alone on the CPU",
   alone.init();
   model.init();
   DataParallel parallel(model, {Device::cuda(0), Device::cuda(0), Device::cuda(0)}, 0, unpinned());
-  for (int pass = 0; pass < 2; ++pass) {
-    const Tensor input = randomTensor<float>({7, 2, 8, 7}, static_cast<std::uint64_t>(pass));
-    Tensor output, gradInput;
-    alone.forward(input, output);
-    const Tensor gradOutput = randomTensor<float>(output.shape(), 2);
-    alone.backward(gradOutput, &gradInput);
-    parallel.zeroGradients();
+  for (std::uint64_t pass = 0; pass < 2; ++pass) {
     // TF32 rounds factors to 10 bits.
-    CHECK(distance<float>(parallel.forward(input), output) < 1e-2);
-    CHECK(distance<float>(parallel.backward(gradOutput), gradInput) < 1e-2);
-    CHECK(distance<float>(gradients(model), gradients(alone)) < 1e-2);
+    checkPass<float>(alone, model, parallel, randomTensor<float>({7, 2, 8, 7}, pass), 1e-2);
     parallel.updateParameters(0.01);
     alone.copyStateFrom(model);
   }
@@ -407,8 +377,7 @@ TEST_CASE("inputs and gradients that are not on the CPU are refused") {
   DataParallel parallel(model, cpus(2), 0, unpinned());
   float place = 0;
   const Tensor elsewhere = Tensor::view(&place, {1, 2, 8, 7}, DType::Float32, Device::cuda(0));
-  CHECK_REFUSED(
-      parallel.forward(elsewhere),
-      "data parallel: the input is float32 [1, 2, 8, 7] on cuda:0; it must be on the CPU; each replica "
-      "copies its part from there");
+  CHECK_REFUSED(parallel.forward(elsewhere),
+                "data parallel: the input is float32 [1, 2, 8, 7] on cuda:0; it must be on the CPU; each "
+                "replica copies its part from there");
 }

@@ -71,12 +71,3 @@ TEST_CASE("shards are placed one after the other, and must fit") {
           joinShards(made.all, 0, &Replica::output, &Replica::outputPart, "output", whole);
         }).ends_with("they cannot be concatenated along dimension 0"));
 }
-
-TEST_CASE("a replica that fails is named") {
-  Made made(2);
-  CHECK(thrown<TrainingError>([&] {
-          runOnAll(made.all, "failed in forward", [](Replica& replica) {
-            if (replica.thread.index() == 1) throw Error("boom");
-          });
-        }) == "replica 1 on cpu failed in forward: boom");
-}

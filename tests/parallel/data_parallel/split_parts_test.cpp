@@ -1,7 +1,5 @@
 #include "muster/parallel/data_parallel/split.h"
 
-#include <vector>
-
 #include "tests/support/thrown.h"
 
 using namespace muster;

@@ -28,20 +28,6 @@ Tensor statistic(Model& model, const char* name) {
   return model.block(BlockKind::Statistics).segment(name);
 }
 
-struct Moments {
-  float mean, variance;
-};
-
-Moments momentsAfter(double momentum, std::int64_t frequency, const std::vector<Batch>& batches) {
-  MultiLayerNetwork model({.updater = Sgd{.learningRate = 0.1},
-                           .inputShape = {1},
-                           .layers = {BatchNorm{.momentum = momentum, .name = "bn"}, Output{.classes = 2}}});
-  model.init();
-  ListIterator data(batches);
-  toyWrapper(model, 2, frequency).build().fit(data);
-  return {statistic(model, "bn.mean").data<float>()[0], statistic(model, "bn.variance").data<float>()[0]};
-}
-
 const Shape kExample{2, 6, 5};
 constexpr std::int64_t kClasses = 3;
 constexpr int kSteps = 12;
@@ -92,6 +78,10 @@ MultiLayerConfiguration network(const Updater& updater, bool synchronised = true
                      Output{.classes = kClasses}}};
 }
 
+// In float32 every step rounds differently, by about 1e-7 of the parameters, accumulated over 24 steps.
+// Without synchronisation the distance is a thousand times the tolerance (see below).
+constexpr double kRounding = 1e-5;
+
 /// |a - b| / |b|, Euclidean.
 double distance(const Tensor& a, const Tensor& b) {
   double difference = 0, norm = 0;
@@ -102,13 +92,10 @@ double distance(const Tensor& a, const Tensor& b) {
   return std::sqrt(difference / norm);
 }
 
-struct Distances {
-  double parameters, statistics;
-};
-
-/// Distances between `workers` in this mode and one worker on the joined batches.
-Distances distancesOf(TrainingMode mode, int workers, const Updater& updater, bool synchronised = true) {
-  MultiLayerNetwork many(network(updater, synchronised)), one(network(updater, synchronised));
+/// Trains so many workers in this mode, and one worker on the joined batches.
+void checkLikeOne(TrainingMode mode, int workers, const Updater& updater) {
+  INFO("workers ", workers, ", updater ", updater.type());
+  MultiLayerNetwork many(network(updater)), one(network(updater));
   many.init();
   one.init();
   const auto sizes = test::unevenSizes(workers, kSteps);
@@ -119,13 +106,9 @@ Distances distancesOf(TrainingMode mode, int workers, const Updater& updater, bo
   one.fit(together, 2);
   REQUIRE(one.iteration() == 2 * kSteps);
   REQUIRE(many.iteration() == 2 * kSteps);
-  const auto of = [&](BlockKind kind) { return distance(many.block(kind).values, one.block(kind).values); };
-  return {of(BlockKind::Parameters), of(BlockKind::Statistics)};
+  for (const BlockKind kind : {BlockKind::Parameters, BlockKind::Statistics})
+    CHECK(distance(many.block(kind).values, one.block(kind).values) < kRounding);
 }
-
-// In float32 every step rounds differently, by about 1e-7 of the parameters, accumulated over 24 steps.
-// Without synchronisation the distance is a thousand times the tolerance (see below).
-constexpr double kRounding = 1e-5;
 
 /// Passes its input on, and exchanges one value in the first batch and two in the second.
 struct UnevenExchange {
@@ -159,57 +142,48 @@ struct UnevenExchange {
 }  // namespace
 
 TEST_CASE("a merge gives running statistics the moments of both workers, as worked out by hand") {
-  // Worker 0: {1, 3} has mean 2, variance 1; worker 1: {0, 3, 6} has 3 and 6.
-  const std::vector<Batch> first{batchOf({1, 3}), batchOf({0, 3, 6})};
-  // Momentum 1: the moments of {1, 3, 0, 3, 6}: 13/5, and 55/5 - 2.6^2.
-  auto merged = momentsAfter(1, 1, first);
-  CHECK(merged.mean == doctest::Approx(2.6));
-  CHECK(merged.variance == doctest::Approx(4.24));
-  // Momentum 0.5, from 0 and 1: (1, 1) and (1.5, 3.5), weighing 0.4 and 0.6:
-  // 0.4 + 0.9 = 1.3, and 0.4 (1 + 1) + 0.6 (3.5 + 2.25) - 1.69 = 2.56.
-  merged = momentsAfter(0.5, 1, first);
-  CHECK(merged.mean == doctest::Approx(1.3));
-  CHECK(merged.variance == doctest::Approx(2.56));
-  // Then {4, 8} with (6, 4) and {1, 4, 7} with (4, 6). At frequency 2: (3.5, 2.5) and (2.75, 4.75):
-  // 1.4 + 1.65 = 3.05, and 0.4 (2.5 + 12.25) + 0.6 (4.75 + 7.5625) - 9.3025 = 3.985.
-  auto both = first;
-  both.push_back(batchOf({4, 8}));
-  both.push_back(batchOf({1, 4, 7}));
-  merged = momentsAfter(0.5, 2, both);
-  CHECK(merged.mean == doctest::Approx(3.05));
-  CHECK(merged.variance == doctest::Approx(3.985));
-  // At frequency 1 from (1.3, 2.56): (3.65, 3.28) and (2.65, 4.28):
-  // 1.46 + 1.59 = 3.05, and 0.4 (3.28 + 13.3225) + 0.6 (4.28 + 7.0225) - 9.3025 = 4.12.
-  merged = momentsAfter(0.5, 1, both);
-  CHECK(merged.mean == doctest::Approx(3.05));
-  CHECK(merged.variance == doctest::Approx(4.12));
-}
-
-TEST_CASE("synchronised: averaging every step with SGD equals one worker on the joined batches") {
-  double largest = 0;
-  for (const int workers : {2, 3, 4}) {
-    CAPTURE(workers);
-    const auto d = distancesOf(TrainingMode::Averaging, workers, Sgd{.learningRate = 0.1});
-    largest = std::max({largest, d.parameters, d.statistics});
-    CHECK(d.parameters < kRounding);
-    CHECK(d.statistics < kRounding);
+  // Worker 0: {1, 3} has mean 2, variance 1; worker 1: {0, 3, 6} has 3 and 6. Then {4, 8} with (6, 4) and
+  // {1, 4, 7} with (4, 6).
+  const std::vector<Batch> first{batchOf({1, 3}), batchOf({0, 3, 6})},
+      both{first[0], first[1], batchOf({4, 8}), batchOf({1, 4, 7})};
+  const struct {
+    double momentum;
+    std::int64_t frequency;
+    const std::vector<Batch>& batches;
+    double mean, variance;
+  } rows[] = {// Momentum 1: the moments of {1, 3, 0, 3, 6}: 13/5, and 55/5 - 2.6^2.
+              {1, 1, first, 2.6, 4.24},
+              // Momentum 0.5, from 0 and 1: (1, 1) and (1.5, 3.5), weighing 0.4 and 0.6:
+              // 0.4 + 0.9 = 1.3, and 0.4 (1 + 1) + 0.6 (3.5 + 2.25) - 1.69 = 2.56.
+              {0.5, 1, first, 1.3, 2.56},
+              // At frequency 2: (3.5, 2.5) and (2.75, 4.75):
+              // 1.4 + 1.65 = 3.05, and 0.4 (2.5 + 12.25) + 0.6 (4.75 + 7.5625) - 9.3025 = 3.985.
+              {0.5, 2, both, 3.05, 3.985},
+              // At frequency 1 from (1.3, 2.56): (3.65, 3.28) and (2.65, 4.28):
+              // 1.46 + 1.59 = 3.05, and 0.4 (3.28 + 13.3225) + 0.6 (4.28 + 7.0225) - 9.3025 = 4.12.
+              {0.5, 1, both, 3.05, 4.12}};
+  for (const auto& [momentum, frequency, batches, mean, variance] : rows) {
+    MultiLayerNetwork model(
+        {.updater = Sgd{.learningRate = 0.1},
+         .inputShape = {1},
+         .layers = {BatchNorm{.momentum = momentum, .name = "bn"}, Output{.classes = 2}}});
+    model.init();
+    ListIterator data(batches);
+    toyWrapper(model, 2, frequency).build().fit(data);
+    CHECK(statistic(model, "bn.mean").data<float>()[0] == doctest::Approx(mean));
+    CHECK(statistic(model, "bn.variance").data<float>()[0] == doctest::Approx(variance));
   }
-  MESSAGE("largest distance: " << largest);
 }
 
-TEST_CASE("synchronised: synchronous gradients equal one worker on the joined batches, with any updater") {
-  double largest = 0;
+TEST_CASE("synchronised: one worker on the joined batches equals averaging every step with SGD") {
+  for (const int workers : {2, 3, 4})
+    checkLikeOne(TrainingMode::Averaging, workers, Sgd{.learningRate = 0.1});
+}
+
+TEST_CASE("synchronised: one worker on the joined batches equals synchronous gradients with any updater") {
   for (const Updater& updater : {Updater(Sgd{.learningRate = 0.1}), Updater(Nesterovs{.learningRate = 0.05}),
                                  Updater(Adam{.learningRate = 0.01, .epsilon = 1e-3})})
-    for (const int workers : {2, 3, 4}) {
-      CAPTURE(updater.type());
-      CAPTURE(workers);
-      const auto d = distancesOf(TrainingMode::SynchronousGradients, workers, updater);
-      largest = std::max({largest, d.parameters, d.statistics});
-      CHECK(d.parameters < kRounding);
-      CHECK(d.statistics < kRounding);
-    }
-  MESSAGE("largest distance: " << largest);
+    for (const int workers : {2, 3, 4}) checkLikeOne(TrainingMode::SynchronousGradients, workers, updater);
 }
 
 TEST_CASE("without synchronised statistics two workers differ from one on the joined batches") {
@@ -288,8 +262,7 @@ TEST_CASE("synchronised: every run has the same bits, and one worker equals the 
     model.init();
     std::vector<std::int64_t> sizes(23, 4);
     auto data = batchesOf(sizes);
-    auto wrapper = toyWrapper(model, workers, frequency).prefetchBuffer(frequency == 1 ? 0 : 16).build();
-    wrapper.fit(data, 3);
+    toyWrapper(model, workers, frequency).prefetchBuffer(frequency == 1 ? 0 : 16).build().fit(data, 3);
     return stateBits(model);
   };
   for (const std::int64_t frequency : {1, 3}) {
@@ -327,29 +300,21 @@ TEST_CASE("a worker that fails wakes those that wait for it, and the wrapper can
   }
 }
 
-TEST_CASE("a stop ends a synchronised training, also with workers inside a step") {
+TEST_CASE("a synchronised training can evaluate in its middle, and stop with workers inside a step") {
   MultiLayerNetwork model(network(Sgd{.learningRate = 0.01}));
   model.init();
-  auto data = batchesOf(std::vector<std::int64_t>(40, 3));
+  auto data = batchesOf(std::vector<std::int64_t>(40, 3)), test = batchesOf({3, 3, 1});
   for (const std::int64_t at : {0, 1, 7, 30}) {
-    const auto listener = workerListener([&](const RecordedCall& call, Trainer& trainer) {
+    std::int64_t evaluated = 0;
+    const auto evaluating = mergedListener([&](const RecordedCall& call, Trainer& trainer) {
+      if (call.event == "merge") evaluated = trainer.evaluate(test).examples();
+    });
+    const auto stopping = workerListener([&](const RecordedCall& call, Trainer& trainer) {
       if (call.event == "iteration" && call.iteration % 10 == at % 10) trainer.stopFit();
     });
-    auto wrapper = toyWrapper(model, 3, 4).listeners({listener}).build();
-    wrapper.fit(data, 3);
+    toyWrapper(model, 3, 4).listeners({stopping, evaluating}).build().fit(data, 3);
+    CHECK(evaluated == 7);
   }
-}
-
-TEST_CASE("all workers evaluate in the middle of a synchronised training") {
-  MultiLayerNetwork model(network(Sgd{.learningRate = 0.01}));
-  model.init();
-  auto data = batchesOf({4, 4, 4, 4, 4, 4, 4}), test = batchesOf({3, 3, 1});
-  std::int64_t evaluated = 0;
-  const auto listener = mergedListener([&](const RecordedCall& call, Trainer& trainer) {
-    if (call.event == "merge") evaluated += trainer.evaluate(test).examples();
-  });
-  toyWrapper(model, 2).listeners({listener}).build().fit(data);
-  CHECK(evaluated == 4 * 7);
 }
 
 TEST_CASE("DataParallel with a synchronised layer equals the model alone") {
