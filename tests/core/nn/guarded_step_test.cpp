@@ -35,7 +35,7 @@ class Scripted final : public test::OneBlockModel {
   int updates = 0;
 };
 
-Batch rows(float value) {
+Batch twoRows(float value) {
   Batch batch;
   batch.features.push_back({"features", Tensor::zeros({2, 1})});
   batch.features.front().value.data<float>()[1] = value;
@@ -45,7 +45,7 @@ Batch rows(float value) {
 TEST_CASE("a step gives the score with the penalty, and its statistics stay") {
   Scripted model;
   detail::GuardedStep step;
-  const StepScore score = step.run(model, rows(0), true);
+  const StepScore score = step.run(model, twoRows(0), true);
   CHECK(score.score == 1.25);
   CHECK(score.weight == 2);
   CHECK(model.updates == 1);
@@ -69,7 +69,7 @@ TEST_CASE("a step that fails restores the statistics, and updates nothing unless
     model.statistic() = 3;
     row.spoil(model);
     detail::GuardedStep step;
-    CHECK_THROWS_AS(step.run(model, rows(0), row.checksGradient), NonFiniteScore);
+    CHECK_THROWS_AS(step.run(model, twoRows(0), row.checksGradient), NonFiniteScore);
     CHECK(model.statistic() == 3);
     CHECK(model.updates == row.updates);
   }
@@ -83,10 +83,10 @@ TEST_CASE(
   const auto told = [&](const Batch& batch) {
     return test::thrown<NonFiniteScore>([&] { step.run(model, batch, false); });
   };
-  CHECK_CONTAINS(told(rows(kNan)), "the features hold nan: example 2 of the batch");
-  CHECK_CONTAINS(told(rows(0)), "gradient");
+  CHECK_CONTAINS(told(twoRows(kNan)), "the features hold nan: example 2 of the batch");
+  CHECK_CONTAINS(told(twoRows(0)), "gradient");
   model.slope = 1;
-  CHECK_CONTAINS(told(rows(0)), "statistics");
+  CHECK_CONTAINS(told(twoRows(0)), "statistics");
 }
 
 TEST_CASE("another exception of the model passes through, and the statistics are restored") {
@@ -94,7 +94,7 @@ TEST_CASE("another exception of the model passes through, and the statistics are
   model.statistic() = 3;
   model.fails = true;
   detail::GuardedStep step;
-  CHECK_THROWS_WITH_AS(step.run(model, rows(0), false), "broken kernel", std::runtime_error);
+  CHECK_THROWS_WITH_AS(step.run(model, twoRows(0), false), "broken kernel", std::runtime_error);
   CHECK(model.statistic() == 3);
 }
 

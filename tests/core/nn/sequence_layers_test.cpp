@@ -8,7 +8,7 @@ using namespace muster;
 
 namespace {
 
-constexpr std::int64_t kSteps = 6, kVocabulary = 5, kClasses = 4;
+constexpr std::int64_t kSteps = 6, kVocabulary = 5, kStepClasses = 4;
 const Shape kInput{kSteps, 3};
 
 using test::checkGradientsOf;
@@ -18,17 +18,17 @@ using test::checkGradientsOf;
 void check(const std::vector<Layer>& middle, bool perStep) {
   std::vector<Layer> layers{Dense{.units = 4, .activation = Activation::Tanh, .perStep = true}};
   layers.insert(layers.end(), middle.begin(), middle.end());
-  layers.push_back(Output{.classes = kClasses, .perStep = perStep});
+  layers.push_back(Output{.classes = kStepClasses, .perStep = perStep});
   for (const bool masked : {false, true}) {
-    Batch batch = test::sequenceBatch(kInput, 5, kClasses, 3, masked);
-    if (!perStep) batch.labels = test::classBatch(kInput, 5, kClasses, 3).labels;
+    Batch batch = test::sequenceBatch(kInput, 5, kStepClasses, 3, masked);
+    if (!perStep) batch.labels = test::classBatch(kInput, 5, kStepClasses, 3).labels;
     checkGradientsOf(layers, kInput, batch);
   }
 }
 
 /// A batch of indices.
 Batch indexBatch(std::int64_t examples, bool masked) {
-  Batch batch = test::sequenceBatch({kSteps}, examples, kClasses, 9, masked);
+  Batch batch = test::sequenceBatch({kSteps}, examples, kStepClasses, 9, masked);
   Tensor indices = Tensor::empty({examples, kSteps}, DType::Int64);
   for (std::int64_t i = 0; i < indices.elements(); ++i)
     indices.data<std::int64_t>()[i] = (3 * i + i / 4) % kVocabulary;
@@ -43,7 +43,7 @@ std::vector<Layer> everything() {
           SelfAttention{.heads = 2, .causal = true},
           GRU{.units = 5},
           Dropout{.rate = 0.2},
-          Output{.classes = kClasses, .perStep = true}};
+          Output{.classes = kStepClasses, .perStep = true}};
 }
 
 }  // namespace
@@ -62,9 +62,9 @@ TEST_CASE("gradient check: recurrent layers, attention, and reductions of sequen
 
 TEST_CASE("gradient check: an embedding, and all sequence layers at once") {
   for (const bool masked : {false, true}) {
-    checkGradientsOf(
-        {Embedding{.vocabulary = kVocabulary, .features = 3}, Output{.classes = kClasses, .perStep = true}},
-        {kSteps}, indexBatch(4, masked));
+    checkGradientsOf({Embedding{.vocabulary = kVocabulary, .features = 3},
+                      Output{.classes = kStepClasses, .perStep = true}},
+                     {kSteps}, indexBatch(4, masked));
     checkGradientsOf(everything(), {kSteps}, indexBatch(4, masked));
   }
 }
@@ -76,8 +76,8 @@ TEST_CASE("the values of padding change neither outputs, score nor gradients") {
                                                {LSTM{.units = 4}, SelfAttention{}}};
   for (const auto& front : fronts) {
     auto layers = front;
-    layers.push_back(Output{.classes = kClasses, .perStep = true});
-    Batch batch = test::sequenceBatch(kInput, 5, kClasses, 3, true);
+    layers.push_back(Output{.classes = kStepClasses, .perStep = true});
+    Batch batch = test::sequenceBatch(kInput, 5, kStepClasses, 3, true);
     MultiLayerNetwork model({.seed = 7, .inputShape = kInput, .layers = layers});
     model.init();
     const double score = model.gradient(batch).wait().score;
@@ -116,9 +116,9 @@ TEST_CASE("attention with and without a mask in turn gives the bits of each alon
         {.seed = 7,
          .inputShape = kInput,
          .layers = {Dense{.units = 4, .activation = Activation::Tanh, .perStep = true},
-                    SelfAttention{.heads = 2}, Output{.classes = kClasses, .perStep = true}}});
+                    SelfAttention{.heads = 2}, Output{.classes = kStepClasses, .perStep = true}}});
     model.init();
-    for (const bool mask : masked) model.gradient(test::sequenceBatch(kInput, 5, kClasses, 3, mask));
+    for (const bool mask : masked) model.gradient(test::sequenceBatch(kInput, 5, kStepClasses, 3, mask));
     return cloneTensor(model.block(BlockKind::Gradients).values);
   };
   CHECK(test::sameBits(gradientOf({true, false}), gradientOf({false})));
@@ -154,14 +154,14 @@ TEST_CASE("invalid options of sequence layers are refused with names and shapes"
 
 TEST_CASE("masks, labels and sequence lengths that do not fit are refused, also by enqueued steps") {
   for (const bool enqueued : {false, true}) {
-    MultiLayerNetwork model(
-        {.inputShape = kInput, .layers = {LSTM{.units = 3}, Output{.classes = kClasses, .perStep = true}}});
+    MultiLayerNetwork model({.inputShape = kInput,
+                             .layers = {LSTM{.units = 3}, Output{.classes = kStepClasses, .perStep = true}}});
     model.init();
     test::setEnqueuedSteps(model, enqueued);
     const auto problem = [&](const Batch& batch) {
       return test::thrown<InvalidArgument>([&] { model.step(batch).wait(); });
     };
-    Batch batch = test::sequenceBatch(kInput, 2, kClasses, 3, true);
+    Batch batch = test::sequenceBatch(kInput, 2, kStepClasses, 3, true);
     CHECK(problem(batch) == "");
     batch.masks = {{"weights", Tensor::zeros({2})}};
     CHECK(problem(batch) ==
@@ -175,12 +175,13 @@ TEST_CASE("masks, labels and sequence lengths that do not fit are refused, also 
     CHECK(problem(batch) ==
           "network: output output takes classes int64 [2, 6] or float32 [2, 6, 4], but its labels, called y, "
           "are int64 [2] on cpu");
-    const auto refusal = problem(test::sequenceBatch({4, 3}, 2, kClasses, 3, false));
+    const auto refusal = problem(test::sequenceBatch({4, 3}, 2, kStepClasses, 3, false));
     CHECK(refusal.starts_with("network: expected features [6, 3] with at least one example before it"));
   }
-  MultiLayerNetwork model({.inputShape = kInput, .layers = {LSTM{.units = 3}, Output{.classes = kClasses}}});
+  MultiLayerNetwork model(
+      {.inputShape = kInput, .layers = {LSTM{.units = 3}, Output{.classes = kStepClasses}}});
   model.init();
-  Batch batch = test::classBatch(kInput, 2, kClasses, 3);
+  Batch batch = test::classBatch(kInput, 2, kStepClasses, 3);
   batch.masks = {{"steps", Tensor::zeros({2, kSteps})}};
   CHECK_REFUSED(model.step(batch),
                 "network: output output takes a mask float32 [2], a weight for each example, but its mask, "

@@ -51,11 +51,11 @@ std::vector<Conv2dChoice> choicesFor(const Conv2dShape& shape, Context& context)
 }
 
 /// A convolution's random inputs.
-struct Inputs {
+struct ConvInputs {
   Conv2dShape shape;
   Array x, weight, bias, gradY;
 
-  Inputs(const Conv2dShape& s, std::mt19937_64& random)
+  ConvInputs(const Conv2dShape& s, std::mt19937_64& random)
       : shape(s),
         x(test::randomArray(s.input(), random)),
         weight(test::randomArray(s.weight(), random)),
@@ -64,12 +64,12 @@ struct Inputs {
 };
 
 /// Inputs with the expected results. Terms: the number of products in each result's sum.
-struct Case : Inputs {
+struct Case : ConvInputs {
   Array y, gradX, gradWeight, gradBias;
 
-  Case(const Conv2dShape& s, std::mt19937_64& random) : Case(Inputs(s, random)) {}
-  explicit Case(const Inputs& inputs)
-      : Inputs(inputs),
+  Case(const Conv2dShape& s, std::mt19937_64& random) : Case(ConvInputs(s, random)) {}
+  explicit Case(const ConvInputs& inputs)
+      : ConvInputs(inputs),
         y(reference::conv2d(shape, x, weight, bias)),
         gradX(reference::conv2dBackwardData(shape, gradY, weight)),
         gradWeight(shape.weight()),
@@ -101,11 +101,11 @@ void spoilWorkspace(Context& context) {
 }
 
 /// A plan's results; outputs and workspace were NaN before each pass.
-struct Results {
+struct ConvResults {
   Tensor y, gradX, gradWeight, gradBias;
 
-  Results(Tensor a, Tensor b, Tensor c, Tensor d) : y(a), gradX(b), gradWeight(c), gradBias(d) {}
-  Results(Conv2dPlan& plan, const Inputs& c, Context& context, bool withBias = true) {
+  ConvResults(Tensor a, Tensor b, Tensor c, Tensor d) : y(a), gradX(b), gradWeight(c), gradBias(d) {}
+  ConvResults(Conv2dPlan& plan, const ConvInputs& c, Context& context, bool withBias = true) {
     const Device device = context.device();
     const Tensor x = test::toTensor(c.x, plan.inputLayout(), device);
     const Tensor gradY = test::toTensor(c.gradY, plan.outputLayout(), device);
@@ -124,7 +124,7 @@ struct Results {
   }
 };
 
-void checkSameBits(const Results& a, const Results& b, bool biasToo = true) {
+void checkSameBits(const ConvResults& a, const ConvResults& b, bool biasToo = true) {
   CHECK(test::sameBits(a.y, b.y));
   CHECK(test::sameBits(a.gradX, b.gradX));
   CHECK(test::sameBits(a.gradWeight, b.gradWeight));
@@ -155,10 +155,10 @@ double toleranceOf(std::int64_t terms, const Conv2dPlan& plan, Conv2dChoice choi
 }
 
 /// @param productError  as for `toleranceOf`.
-Results checkPlan(Conv2dPlan& plan, const Case& c, Context& context, Conv2dChoice choice,
-                  double productError = 0) {
+ConvResults checkPlan(Conv2dPlan& plan, const Case& c, Context& context, Conv2dChoice choice,
+                      double productError = 0) {
   CAPTURE(plan.implementation());
-  Results got(plan, c, context);
+  ConvResults got(plan, c, context);
   const auto tolerance = [&](std::int64_t terms) {
     return toleranceOf(terms, plan, choice, context, productError);
   };
@@ -236,18 +236,18 @@ TEST_CASE_ON("a convolution in bf16 rounds its factors to the nearest, and adds 
         conv({3, 32, 7, 6}, 64, {.kernel = 3, .groups = 2}), conv({5, 64, 6, 6}, 128, {.stride = 2})})
     for (const int threads : {1, 2}) {
       INFO(describe(shape), ", threads ", threads);
-      const Inputs fine(shape, random);
-      Inputs rounded = fine;
+      const ConvInputs fine(shape, random);
+      ConvInputs rounded = fine;
       for (Array* factor : {&rounded.x, &rounded.weight, &rounded.gradY}) *factor = test::toBFloat16(*factor);
       const Case coarse(rounded);
       Context context(Device::cpu(), {.threads = threads, .mathMode = MathMode::BFloat16});
       ContextScope scope(context);
       for (const auto choice : choicesFor(shape, context)) {
         const auto plan = planConv2d(shape, context, choice), second = planConv2d(shape, context, choice);
-        const Results got = checkPlan(*plan, coarse, context, choice);
+        const ConvResults got = checkPlan(*plan, coarse, context, choice);
         // The gradient of the bias has no products, so there is no rounding to bf16.
-        checkSameBits(got, Results(*plan, fine, context), false);
-        checkSameBits(got, Results(*second, fine, context), false);
+        checkSameBits(got, ConvResults(*plan, fine, context), false);
+        checkSameBits(got, ConvResults(*second, fine, context), false);
       }
     }
 }
@@ -266,7 +266,7 @@ TEST_CASE(
     for (const auto choice :
          {Conv2dChoice::RowMajor, Conv2dChoice::ChannelsLast, Conv2dChoice::ChannelBlocks}) {
       CAPTURE(static_cast<int>(choice));
-      std::vector<Results> all;
+      std::vector<ConvResults> all;
       for (const int threads : {1, 2, 3}) {
         Context context(Device::cpu(), {.threads = threads});
         ContextScope scope(context);
@@ -295,14 +295,14 @@ TEST_CASE(
     INFO(describe(shape));
     const Case c(shape, draw.random);
     const Array withoutBias = reference::conv2d(shape, c.x, c.weight, Array({shape.outChannels}));
-    std::vector<Results> all;
+    std::vector<ConvResults> all;
     for (const int threads : {1, 2, 3}) {
       CAPTURE(threads);
       Context context(Device::cpu(), {.threads = threads});
       auto plan = cpu::planPixelConv2d(shape, context);
       all.push_back(checkPlan(*plan, c, context, Conv2dChoice::Auto));
       checkSameBits(all[0], all.back());
-      const Results unbiased(*plan, c, context, false);
+      const ConvResults unbiased(*plan, c, context, false);
       CHECK(test::maxDifference(unbiased.y, withoutBias) <
             toleranceOf(c.forwardTerms(), *plan, Conv2dChoice::Auto, context));
       CHECK(test::sameBits(all[0].gradWeight, unbiased.gradWeight));
@@ -353,7 +353,7 @@ TEST_CASE_ON("a bias gradient of many values agrees with the reference", Where, 
     for (auto choice : choicesFor(shape, context)) {
       CAPTURE(static_cast<int>(choice));
       auto plan = planConv2d(shape, context, choice);
-      const Results got(*plan, c, context), again(*plan, c, context);
+      const ConvResults got(*plan, c, context), again(*plan, c, context);
       CHECK(test::maxDifference(got.gradBias, c.gradBias) < test::sumError(c.weightTerms(), test::kUniform));
       checkSameBits(got, again);
     }
@@ -377,11 +377,11 @@ TEST_CASE_ON("a plan with a fused ReLU applies it and keeps NaN, or refuses to f
     const bool fused = plan->fuse(Activation::ReLU);
     CHECK(fused == !Where::device().isCpu());
     const Array expected = fused ? reference::activation(Activation::ReLU, c.y) : c.y;
-    CHECK(test::maxDifference(Results(*plan, c, context).y, expected) <
+    CHECK(test::maxDifference(ConvResults(*plan, c, context).y, expected) <
           toleranceOf(c.forwardTerms(), *plan, choice, context, Where::kProductError));
     Case broken = c;
     broken.x.at(0) = test::kNan;
-    CHECK(std::isnan(test::toArray(Results(*plan, broken, context).y).at(0)));
+    CHECK(std::isnan(test::toArray(ConvResults(*plan, broken, context).y).at(0)));
   }
 }
 
@@ -393,7 +393,7 @@ TEST_CASE("a convolution may have no bias and no bias gradient") {
   const Array none({4});
   for (auto choice : choicesFor(c.shape, context)) {
     auto plan = planConv2d(c.shape, context, choice);
-    const Results got(*plan, c, context, false);
+    const ConvResults got(*plan, c, context, false);
     CHECK(test::maxDifference(got.y, reference::conv2d(c.shape, c.x, c.weight, none)) <
           toleranceOf(c.forwardTerms(), *plan, choice, context));
     CHECK(test::maxDifference(got.gradWeight, c.gradWeight) <
@@ -406,11 +406,11 @@ TEST_CASE("a planned convolution gives the same bits at each run and from a seco
   const Conv2dShape shapes[] = {conv({17, 20, 8, 8}, 50, {.kernel = 5}),
                                 conv({5, 32, 14, 14}, 32, {.kernel = 3, .padding = 1})};
   for (const auto& shape : shapes) {
-    const Inputs c(shape, random);
+    const ConvInputs c(shape, random);
     // Twice as large, so that it overwrites all scratch memory shared by the context's plans.
     Conv2dShape larger = shape;
     larger.batch *= 2;
-    Inputs spoiled(larger, random);
+    ConvInputs spoiled(larger, random);
     for (Array* array : {&spoiled.x, &spoiled.gradY}) std::ranges::fill(array->values, test::kNan);
     for (int threads : {1, 2}) {
       Context context(Device::cpu(), {.threads = threads});
@@ -418,12 +418,12 @@ TEST_CASE("a planned convolution gives the same bits at each run and from a seco
       for (auto choice : choicesFor(c.shape, context)) {
         INFO("threads ", threads, ", choice ", static_cast<int>(choice));
         auto plan = planConv2d(c.shape, context, choice);
-        const Results first(*plan, c, context), second(*plan, c, context);
+        const ConvResults first(*plan, c, context), second(*plan, c, context);
         auto spoiler = planConv2d(larger, context, choice);
-        const Results nothing(*spoiler, spoiled, context);
+        const ConvResults nothing(*spoiler, spoiled, context);
         auto other = planConv2d(c.shape, context, choice);
-        const Results third(*other, c, context), fourth(*plan, c, context);
-        for (const Results* again : {&second, &third, &fourth}) checkSameBits(first, *again);
+        const ConvResults third(*other, c, context), fourth(*plan, c, context);
+        for (const ConvResults* again : {&second, &third, &fourth}) checkSameBits(first, *again);
       }
     }
   }
@@ -443,7 +443,7 @@ TEST_CASE("a plan that includes max pooling gives the bits of separate convoluti
     const auto pool = test::pool(out, {.kernel = {rows, draw(1, std::min<std::int64_t>(out[3], 3))},
                                        .stride = {rows + draw(0, 1), draw(1, 3)}});
     const auto activation = draw(0, 1) ? Activation::ReLU : Activation::Identity;
-    Inputs c(shape, draw.random);
+    ConvInputs c(shape, draw.random);
     Array gradPooled = test::randomArray(pool.output(), draw.random);
     if (draw(0, 1))  // many equal values, of which a window takes the first
       for (Array* array : {&c.x, &c.weight, &c.bias, &gradPooled})
@@ -458,8 +458,8 @@ TEST_CASE("a plan that includes max pooling gives the bits of separate convoluti
     const Tensor x = test::toTensor(c.x, kBlocks), weight = test::toTensor(c.weight),
                  bias = test::toTensor(c.bias);
     const auto pass = [&](bool together) {
-      Results got{test::nanTensor(pool.output(), kBlocks), test::nanTensor(shape.input(), kBlocks),
-                  test::nanTensor(shape.weight()), test::nanTensor({shape.outChannels})};
+      ConvResults got{test::nanTensor(pool.output(), kBlocks), test::nanTensor(shape.input(), kBlocks),
+                      test::nanTensor(shape.weight()), test::nanTensor({shape.outChannels})};
       auto plan = planConv2d(shape, context, Conv2dChoice::Direct);
       Tensor gradY = test::toTensor(gradPooled, kBlocks);
       if (together) {
@@ -676,7 +676,7 @@ TEST_CASE(
     const auto& shape = shapes[i];
     const Case c(shape, one.random);
     INFO(describe(shape));
-    std::optional<Results> first;
+    std::optional<ConvResults> first;
     const auto threads = i < 12 ? std::vector{1, static_cast<int>(one(2, 3))} : std::vector{1, 2, 5};
     for (const int count : threads) {
       Context context(Device::cpu(), {.threads = count});
@@ -687,7 +687,8 @@ TEST_CASE(
       checkSameBits(got, *first);
     }
     Context context;
-    const Results mixed(*cpu::planWinogradConv2d(shape, context, {true, false, false}), c, context, false);
+    const ConvResults mixed(*cpu::planWinogradConv2d(shape, context, {true, false, false}), c, context,
+                            false);
     const auto plan = planConv2d(shape, context, Conv2dChoice::Winograd);
     const auto tolerance = [&](std::int64_t terms) {
       return toleranceOf(terms, *plan, Conv2dChoice::Winograd, context);

@@ -136,18 +136,16 @@ TEST_IN_MATH_MODES("recurrent layers agree with a float64 script, masked or not,
   const double gradientTolerance = (Where::device().isCpu() ? 1e-6 : 2e-6) + 16 * Where::kProductError;
   for (const auto& golden : kRecurrentGolden)
     for (const int threads : test::threadCounts<Where>({1, 2})) {
-      INFO("mask ", golden.mask, ", sequences ", golden.sequences, ", gatesOf(golden.cell) ",
-           gatesOf(golden.cell));
+      INFO("mask ", golden.mask, ", sequences ", golden.sequences, ", gates ", gatesOf(golden.cell));
       const RecurrentShape shape{golden.cell, kBatch, kSteps, kFeatures, kUnits, golden.sequences};
-      Context context(Where::device(), Where::options(threads));
-      const ContextScope scope(context);
+      test::Place<Where> on(threads);
       const Tensor mask = maskNamed(golden.mask);
       // The contents of the padding must not matter.
       Tensor x = numbers(shape.input(), 1);
       for (std::int64_t i = 0; mask.defined() && i < mask.elements(); ++i)
         if (mask.data<float>()[i] == 0) std::fill_n(x.data<float>() + i * kFeatures, kFeatures, test::kNan);
       const auto result =
-          run(shape, {x, weightsOf(shape, numbers), mask, numbers(shape.output(), 6)}, context);
+          run(shape, {x, weightsOf(shape, numbers), mask, numbers(shape.output(), 6)}, on.context);
       CHECK(error(result.y, golden.y) < tolerance);
       CHECK(error(result.gradX, golden.gradX) < gradientTolerance);
       CHECK(error(result.gradients.input, golden.gradInput) < gradientTolerance);
@@ -161,8 +159,7 @@ TEST_IN_MATH_MODES("recurrent layers agree with a float64 script, masked or not,
 TEST_ON_DEVICES("a padded batch gives the results of each sequence alone") {
   std::mt19937_64 random(test::freshSeed());
   const std::vector<std::int64_t> lengths{9, 1, 5, 0, 9, 7};
-  Context context(Where::device(), Where::options());
-  const ContextScope scope(context);
+  test::Place<Where> on;
   for (const auto cell : {RecurrentCell::LSTM, RecurrentCell::GRU})
     for (const auto& [features, units, sequences] :
          {std::tuple{5, 19, true}, {5, 19, false}, {8, 12, true}}) {  // in fours, on a GPU, or not
@@ -174,7 +171,7 @@ TEST_ON_DEVICES("a padded batch gives the results of each sequence alone") {
       Tensor mask = Tensor::zeros({batch, shape.steps});
       for (std::int64_t n = 0; n < batch; ++n)
         std::fill_n(mask.data<float>() + n * shape.steps, lengths[static_cast<std::size_t>(n)], 1.0f);
-      const auto whole = run(shape, {x, weights, mask, gradY}, context);
+      const auto whole = run(shape, {x, weights, mask, gradY}, on.context);
       // Both compute the same sums, perhaps in another order. A gate's terms are inputs and states within
       // [-1, 1] times weights within [-1/2, 1/2), and a cell multiplies two gates. A step does not amplify
       // earlier errors, so the independent errors of n steps grow to sqrt n times one step's.
@@ -200,7 +197,7 @@ TEST_ON_DEVICES("a padded batch gives the results of each sequence alone") {
                                                             .reshape({1, length, t.shape()[-1]})
                                                       : t.rows(n, n + 1);
           };
-          const Result one = run(alone, {cut(x), weights, {}, cut(gradY)}, context);
+          const Result one = run(alone, {cut(x), weights, {}, cut(gradY)}, on.context);
           std::ranges::copy(one.y.span<float>(), expectedY.values.begin());
           std::ranges::copy(one.gradX.span<float>(), expectedX.values.begin());
           addTo(sums, one.gradients);
@@ -218,27 +215,25 @@ TEST_IN_MATH_MODES("a recurrent plan gives the same bits at each run, and backwa
   std::mt19937_64 random(test::freshSeed());
   for (const auto cell : {RecurrentCell::LSTM, RecurrentCell::GRU})
     for (const int threads : test::threadCounts<Where>({1, 3})) {
-      Context context(Where::device(), Where::options(threads));
-      const ContextScope scope(context);
+      test::Place<Where> on(threads);
       const RecurrentShape shape{cell, 13, 6, 10, 70, true};
-      const auto plan = planRecurrent(shape, true, context);
+      const auto plan = planRecurrent(shape, true, on.context);
       const auto weights = randomWeights(shape, random);
       const Tensor x = test::toTensor(test::randomArray(shape.input(), random));
       const Tensor gradY = test::toTensor(test::randomArray(shape.output(), random));
       const Inputs in = Inputs{x, weights, {}, gradY}.on(Where::device());
-      const Result first = run(*plan, shape, in, context), second = run(*plan, shape, in, context);
-      Result again = backward(*plan, shape, in, context);
+      const Result first = run(*plan, shape, in, on.context), second = run(*plan, shape, in, on.context);
+      Result again = backward(*plan, shape, in, on.context);
       again.y = second.y;
       for (const Result& other : {second, again})
         CHECK(std::ranges::equal(other.all(), first.all(), test::sameBits));
-      const auto inference = planRecurrent(shape, false, context);
-      CHECK(test::sameBits(forward(*inference, shape, in, context), first.y));
+      const auto inference = planRecurrent(shape, false, on.context);
+      CHECK(test::sameBits(forward(*inference, shape, in, on.context), first.y));
     }
 }
 
 TEST_IN_MATH_MODES("large gates neither overflow nor give NaN, and NaN inputs give NaN") {
-  Context context(Where::device(), Where::options());
-  const ContextScope scope(context);
+  test::Place<Where> on;
   for (const auto cell : {RecurrentCell::LSTM, RecurrentCell::GRU}) {
     const RecurrentShape shape{cell, 1, 3, 1, 2, true};
     const auto weights = weightsOf(shape, [](const Shape& s, int number) {
@@ -247,11 +242,11 @@ TEST_IN_MATH_MODES("large gates neither overflow nor give NaN, and NaN inputs gi
       return tensor;
     });
     Tensor x = Tensor::of({5, -5, 1}, shape.input());
-    const Result result = run(shape, {x, weights, {}, numbers(shape.output(), 6)}, context);
+    const Result result = run(shape, {x, weights, {}, numbers(shape.output(), 6)}, on.context);
     for (const auto& tensor : result.all())
       CHECK(std::ranges::all_of(tensor.span<float>(), [](float v) { return std::isfinite(v); }));
     x.data<float>()[1] = test::kNan;
-    const Tensor y = run(shape, {x, weights, {}, numbers(shape.output(), 6)}, context).y;
+    const Tensor y = run(shape, {x, weights, {}, numbers(shape.output(), 6)}, on.context).y;
     CHECK(std::isfinite(y.data<float>()[1]));
     CHECK(std::isnan(y.data<float>()[5]));
   }

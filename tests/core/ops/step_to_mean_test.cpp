@@ -17,16 +17,16 @@ Tensor numbers(std::int64_t elements, double seed, DType type) {
   return t;
 }
 
-struct State {
-  State(std::size_t workers, std::int64_t elements, DType type)
+struct MergeState {
+  MergeState(std::size_t workers, std::int64_t elements, DType type)
       : copy(numbers(elements, 1, type)), moves(numbers(elements, 2, type)) {
     for (std::size_t w = 0; w < workers; ++w)
       replicas.push_back(numbers(elements, 3 + 0.1 * static_cast<double>(w), type));
   }
-  State(const State& other) : copy(cloneTensor(other.copy)), moves(cloneTensor(other.moves)) {
+  MergeState(const MergeState& other) : copy(cloneTensor(other.copy)), moves(cloneTensor(other.moves)) {
     for (const Tensor& replica : other.replicas) replicas.push_back(cloneTensor(replica));
   }
-  bool operator==(const State& other) const {
+  bool operator==(const MergeState& other) const {
     return std::ranges::equal(replicas, other.replicas, test::sameBits) && test::sameBits(copy, other.copy) &&
            test::sameBits(moves, other.moves);
   }
@@ -35,7 +35,7 @@ struct State {
   std::vector<Tensor> replicas;
 };
 
-void combineOneByOne(State& state, const std::vector<double>& weights, const StepToMean& step,
+void combineOneByOne(MergeState& state, const std::vector<double>& weights, const StepToMean& step,
                      std::int64_t begin, std::int64_t end, Context& context) {
   double total = 0;
   for (const double weight : weights) total += weight;
@@ -62,7 +62,7 @@ TEST_CASE("stepToMean has the bits of linear combinations one after the other") 
   for (const DType type : {DType::Float32, DType::Float64})
     for (const std::vector<double>& weights : {std::vector<double>{3}, {1, 2}, {0, 5, 0}, {2, 0, 1, 4}})
       for (const std::int64_t n : {1, 16, 255, 257, 33'000}) {  // two threads take at least 2^14 each
-        const State before(weights.size(), n, type);
+        const MergeState before(weights.size(), n, type);
         for (const int threads : {1, 2})
           for (const double rate : {1.0, 0.7})
             for (const double decay : {0.0, 0.3})
@@ -70,7 +70,7 @@ TEST_CASE("stepToMean has the bits of linear combinations one after the other") 
                 for (const bool moves : {false, true}) {
                   if (!moves && (decay != 0 || ahead != 0)) continue;
                   Context context(Device::cpu(), {.threads = threads});
-                  State atOnce(before), expected(before);
+                  MergeState atOnce(before), expected(before);
                   StepToMean step{.rate = rate, .decay = decay, .ahead = ahead};
                   if (moves) step.moves = atOnce.moves;
                   const std::int64_t begin = n / 7, end = n - n / 5;
@@ -87,10 +87,10 @@ TEST_CASE("a value that is not finite is named, and nothing of its block is writ
   const double most = std::numeric_limits<float>::max();
   Context context;
   const auto stepFrom = [&](double number, const StepToMean& how, bool inMoves) {
-    State state(2, n, DType::Float32), before(2, n, DType::Float32);
+    MergeState state(2, n, DType::Float32), before(2, n, DType::Float32);
     StepToMean step = how;
     step.moves = state.moves;
-    for (const State* one : {&state, &before})
+    for (const MergeState* one : {&state, &before})
       (inMoves ? one->moves : one->replicas[1]).data<float>()[700] = static_cast<float>(number);
     const auto told = thrown<NonFiniteResult>([&] {
       stepToMean(state.replicas, std::vector<double>{1, 1}, state.copy, step, 0, n, context);
@@ -112,7 +112,7 @@ TEST_CASE("a value that is not finite is named, and nothing of its block is writ
 
 TEST_CASE("stepToMean refuses tensors that do not fit") {
   Context context;
-  State state(2, 8, DType::Float32);
+  MergeState state(2, 8, DType::Float32);
   const std::vector<double> weights{1, 1};
   const auto refusal = [&](Tensor copy, const StepToMean& step) {
     return thrown<InvalidArgument>([&] { stepToMean(state.replicas, weights, copy, step, 0, 8, context); });
