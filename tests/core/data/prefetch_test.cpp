@@ -194,14 +194,6 @@ TEST_CASE("a prefetching iterator can be destroyed and reset while its reader wa
   }
 }
 
-TEST_CASE("a caller waits for a slow iterator") {
-  Counting inner(2);
-  inner.stalled = true;
-  PrefetchingIterator iterator(inner, 1);
-  const auto release = inner.release();
-  CHECK(valuesOfRest(iterator) == Values{0, 1});
-}
-
 TEST_CASE("an exception comes after the batches before it, at every call until a reset") {
   for (const int depth : {1, 2, 8}) {
     CAPTURE(depth);

@@ -19,16 +19,9 @@ TEST_CASE("a model file's value is read if the note is of this monitor and a fin
     return detail::readBestValue(file, loss);
   };
   for (const double value : {0.1, -1e-300}) CHECK(valueOf(detail::bestValueNote(loss, value)) == value);
-  for (const std::string& note : {detail::bestValueNote(accuracy, 0.1),
-                                  {"validation loss, max: 0.1"},
-                                  {"validation loss, min: 0.1 "},
-                                  {"validation loss, min: inf"},
-                                  {"validation loss, min: nan"},
-                                  {"validation loss, min: "},
-                                  {""}}) {
-    CAPTURE(note);
-    CHECK_FALSE(valueOf(note).has_value());
-  }
+  for (const char* end : {"max: 0.1", "min: 0.1 ", "min: inf", "min: nan", "min: "})
+    CHECK_MESSAGE(!valueOf(fmt::format("validation loss, {}", end)), end);
+  for (const auto& note : {detail::bestValueNote(accuracy, 0.1), std::string()}) CHECK_FALSE(valueOf(note));
   network.save(file);
   CHECK_FALSE(detail::readBestValue(file, loss).has_value());
 }
