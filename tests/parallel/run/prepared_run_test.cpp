@@ -25,20 +25,12 @@ std::string refusal(const Sets& sets) {
   return thrown<Error>([&] { prepared(sets); });
 }
 
-/// What sets a table of these rows as the data.
-std::string table(const test::TemporaryDirectory& directory, const std::string& rows) {
-  const auto file = directory / "rows.csv";
-  test::writeFile(file, rows);
-  return fmt::format(R"(data={{"type": "csv", "train": "{}", "batch": 2}})", file.string());
-}
-
 TEST_CASE("what does not fit the data is refused before the training, with both numbers") {
   CHECK(refusal({}) == "");
   for (const auto& [sets, problem] : {
            std::pair<Sets, std::string>{{"data.validationExamples=40"},
                                         "data.validationExamples is 40, and there are 40 examples"},
            {{"data.classWeights=1,1"}, "class weights: there are weights for classes 0 to 1"},
-           {{"data.classWeights=1,1,1,1,1"}, "data.classWeights: there are 5 weights for 4 classes"},
            {{"data.dropLast=true", "data.batch=60"},
             "data.dropLast leaves out a batch that is not full, and data.batch 60 is larger than the 40 "
             "examples to train with, so none is left"},
@@ -64,20 +56,6 @@ TEST_CASE("a strategy that cannot merge the workers is refused by its field") {
   CHECK(refused({"training.workers=2", "training.strategy=asynchronous", "training.strategy.speeds=1,2,3"}) ==
         "training.strategy.speeds must name one for each of 2 workers, got 3");
   CHECK(refused({"training.workers=3", "training.groups=2"}) == "training.groups: 2 do not divide 3 workers");
-}
-
-TEST_CASE("a network that does not fit a table's classes or numbers is refused, with the table's name") {
-  const test::TemporaryDirectory directory;
-  const auto three = table(directory, "x,y,kind\n0,1,cat\n1,0,\"dog, big\"\n0,2,bird\n2,0,cat\n");
-  CHECK(refusal({three, "network.layers[0].classes=3"}) == "");
-  CHECK(refusal({three, "network.layers[0].classes=5"}) ==
-        fmt::format("network and data do not fit: {} has 3 classes (bird, cat, \"dog, big\"), and the "
-                    "network's output has 5",
-                    (directory / "rows.csv").string()));
-  const auto numbers = table(directory, "a,b,y\n1,0,3\n0,1,-1\n1,1,2\n0,0,0\n");
-  CHECK_CONTAINS(refusal({numbers, "data.regression=true", "network.layers[0].loss=mse",
-                          "network.layers[0].activation=identity"}),
-                 "network and data do not fit: ");
 }
 
 TEST_CASE("nothing is chosen by the test set: held-out examples or the training's own score are needed") {

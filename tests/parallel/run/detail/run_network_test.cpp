@@ -55,8 +55,8 @@ TEST_CASE("data that do not fit the network are refused, naming both") {
   const std::string begin = "network and data do not fit: ", weights = "data.classWeights: there are ";
   const Tensor labels = Tensor::zeros({2, 1});
   CHECK(refusal(kThree, kIndices, {"a", "b", "c"}, {1, 2, 3}) == "");
-  CHECK(refusal(kThree, kIndices, {"a", "b"}) ==
-        begin + "the rows has 2 classes (a, b), and the network's output has 3");
+  CHECK(refusal(kThree, kIndices, {"a", "b, c"}) ==
+        begin + "the rows has 2 classes (a, \"b, c\"), and the network's output has 3");
   CHECK(refusal(kSigmoid, labels, {"a", "b"}, {1, 2}) == "");
   CHECK(refusal(kSigmoid, labels, {"a", "b", "c"}) ==
         begin + "the rows has 3 classes (a, b, c), and the network's output has 1");
