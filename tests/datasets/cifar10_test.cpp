@@ -139,7 +139,7 @@ TEST_CASE("a published file that has another length or is missing is refused") {
   CHECK_CONTAINS(offline.refusal(), "test_batch.bin: record 4 has label 255");
 }
 
-TEST_CASE("the files inside CIFAR-10's archive are read") {
+TEST_CASE("the files inside CIFAR-10's archive are read; one with another checksum is refused") {
   const OfflineCifar offline;
   const auto path = offline.directory / "cifar-10" / "cifar-10-binary.tar";  // unpacked: it has no known sum
   fs::create_directories(path.parent_path());
@@ -159,18 +159,14 @@ TEST_CASE("the files inside CIFAR-10's archive are read") {
   CHECK_CONTAINS(offline.refusal(), "cifar-10-binary.tar/cifar-10-batches-bin/test_batch.bin: its 3073");
   test::writeFile(path, archive("", kFileBytes).substr(0, 100000));
   CHECK_CONTAINS(offline.refusal(), "truncated tar archive");
-}
 
-TEST_CASE(
-    "an archive whose checksum is not the published one is refused, and a missing one has its address") {
-  const OfflineCifar offline;
+  fs::remove(path);
   CHECK_CONTAINS(thrown<DownloadError>([&] { Cifar10DataSetIterator(10, true, 1, offline.options); }),
                  "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz");
   test::writeFile(offline.directory / "cifar-10-binary.tar.gz",
                   test::gzip(test::tarEntry("test_batch.bin", "x") + test::tarEnd()));
-  const auto text = offline.refusal();
-  CHECK_CONTAINS(text, "cifar-10-binary.tar.gz: wrong checksum");
-  CHECK_CONTAINS(text, "c32a1d4ab5d03f1284b67883e8d87530");
+  CHECK_CONTAINS(offline.refusal(), "cifar-10-binary.tar.gz: wrong checksum");
+  CHECK_CONTAINS(offline.refusal(), "c32a1d4ab5d03f1284b67883e8d87530");
 }
 
 }  // namespace

@@ -115,15 +115,6 @@ struct Offline {
   DataOptions options{.allowDownload = false};
 };
 
-TEST_CASE("a file that is not MNIST is refused by its checksum") {
-  const Offline offline;
-  test::writeFile(offline.directory / "t10k-images-idx3-ubyte",
-                  test::idx({1, 28, 28}, std::string(784, 'x')));
-  const auto text = thrown<FileError>([&] { MnistDataSetIterator(10, false, 1, offline.options); });
-  CHECK_CONTAINS(text, "t10k-images-idx3-ubyte");
-  CHECK_CONTAINS(text, "2646ac647ad5339dbf082846283269ea");
-}
-
 template <typename Data>
 void checkPlainFiles(const std::string& folder, const std::string& firstClass) {
   const Offline offline;
@@ -157,8 +148,9 @@ TEST_CASE("plain Fashion-MNIST and KMNIST are accepted if their headers and labe
   checkPlainFiles<KmnistDataSetIterator>("kmnist", "o");
 }
 
-TEST_CASE("without a network the error names the address and the cause") {
-  Offline offline;
+TEST_CASE(
+    "a file that is not MNIST is refused by its checksum; a missing one names its address and the cause") {
+  const Offline offline;
   const Environment direct("no_proxy", "127.0.0.1");
   const auto address = test::deadAddress();
   const DataOptions options{.address = address, .download = {.attempts = 1}};
@@ -167,6 +159,11 @@ TEST_CASE("without a network the error names the address and the cause") {
   CHECK_CONTAINS(text, "name their directory in the environment variable MUSTER_DATA_DIR");
   CHECK_CONTAINS(thrown<DownloadError>([&] { MnistDataSetIterator(10, true, 1, offline.options); }),
                  "https://ossci-datasets.s3.amazonaws.com/mnist/train-images-idx3-ubyte.gz");
+  const auto file = offline.directory / "t10k-images-idx3-ubyte";
+  test::writeFile(file, test::idx({1, 28, 28}, std::string(784, 'x')));
+  const auto wrong = thrown<FileError>([&] { MnistDataSetIterator(10, false, 1, offline.options); });
+  CHECK_CONTAINS(wrong, file.string());
+  CHECK_CONTAINS(wrong, "2646ac647ad5339dbf082846283269ea");
 }
 
 }  // namespace

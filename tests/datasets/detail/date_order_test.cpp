@@ -12,7 +12,8 @@ using Cells = std::map<std::string_view, std::int64_t>;
 
 }  // namespace
 
-TEST_CASE("the order of dates is the one in which most values are dates") {
+TEST_CASE(
+    "the order of dates is that in which most are dates; two are ambiguous unless both read the same days") {
   const auto order = [](const Cells& words) { return datesOf(words, {}).order; };
   CHECK(order({{"2020-03-04", 1}}) == DateOrder::YearMonthDay);
   CHECK(order({{"3/4/2020", 5}, {"3/14/2020", 1}}) == DateOrder::MonthDayYear);
@@ -25,9 +26,6 @@ TEST_CASE("the order of dates is the one in which most values are dates") {
   CHECK(datesOf({{"2020-03-04", 5}}, DateOrder::DayMonthYear).order == DateOrder::YearMonthDay);
   CHECK(datesOf({{"2011 Q3", 5}}, DateOrder::DayMonthYear).rows == 5);
   CHECK(datesOf({{"3/4/2020", 910}, {"3/14/2020", 60}, {"14/3/2020", 30}}, {}).rows == 0);  // some each
-}
-
-TEST_CASE("dates that two orders read are ambiguous unless both read the same days") {
   CHECK(datesOf({{"3/4/2020", 1}, {"5/5/2020", 1}}, {}).ambiguous == "3/4/2020");
   CHECK(datesOf({{"5/5/2020", 1}, {"6/6/2020", 1}}, {}).ambiguous.empty());
   CHECK(datesOf({{"3.4.2020", 1}}, {}).order == DateOrder::DayMonthYear);

@@ -118,7 +118,7 @@ TEST_CASE("devices that an arm leaves to the program are those that were chosen 
   CHECK(run.differences(run.run(unasked), 0) == Texts{R"(training.devices="auto")"});
 }
 
-TEST_CASE("tuning tries all combinations of what an arm does not set itself") {
+TEST_CASE("tuning tries all combinations of what an arm does not set itself, of several values, each once") {
   const auto run = base();
   const muster::ComparisonArm plain{"averaging", {"training.strategy.name=averaging"}};
   const muster::ComparisonArm diloco{"diloco", {"training.strategy.name=diloco"}};
@@ -147,9 +147,6 @@ TEST_CASE("tuning tries all combinations of what an arm does not set itself") {
         "--tune learningRate=0.1,0.2: every arm sets learningRate itself");
   CHECK_CONTAINS(refusal({"rate=1,2"}, {plain}), "called \"rate\"");
   CHECK(refusal({"workers=1,0"}, {plain}).starts_with("--tune workers=0: training.workers must be between"));
-}
-
-TEST_CASE("values to tune are several, each once") {
   CHECK_NOTHROW(checkValues({"learningRate=0.1"}, /*several=*/false));
   CHECK_REFUSED(checkValues({"learningRate"}, false),
                 "--tune learningRate: expected a field and its values, as in learningRate=0.01,0.03,0.1");

@@ -59,7 +59,9 @@ const RunRecord& runOf(const std::vector<RunRecord>& runs, const std::string& ar
   return *std::ranges::find(runs, arm, &RunRecord::arm);
 }
 
-TEST_CASE("arms are trained on equal numbers of samples, compared and reported") {
+TEST_CASE(
+    "arms are trained on equal samples, compared and reported; an interrupted comparison continues, and "
+    "grows") {
   const Comparing muster;
   const auto outcome = muster.succeeds(kFour + "out --target 10 --link 1Gbit,1ms");
   for (const char* part :
@@ -96,6 +98,51 @@ TEST_CASE("arms are trained on equal numbers of samples, compared and reported")
   if (kWithPage)
     CHECK(muster.read("out/runs/averaging-every=4/seed-2.curves.jsonl")
               .starts_with("{\"format\":\"muster-curves/1\",\"group\":\"averaging every=4\"}\n"));
+
+  {
+    auto program = muster.start(kFour + "parts");
+    REQUIRE(program.awaitText("run 2/8: "));
+    program.signal(SIGINT);
+    const auto stopped = program.wait();
+    CAPTURE(stopped.err);
+    CHECK((stopped.exit == 130 || stopped.exit == 0));  // 0: it was faster than the signal
+    if (stopped.exit == 130) CHECK_CONTAINS(stopped.out, "the same command continues from there\n");
+  }
+  const auto before = muster.results("parts");
+  CHECK(before.size() >= 2);
+  muster.succeeds(kFour + "parts");
+  const auto parts = muster.results("parts");
+  REQUIRE(parts.size() == 8);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    CHECK(parts[i].arm == runs[i].arm);
+    CHECK(parts[i].seed == runs[i].seed);
+    CHECK(parts[i].end().loss == runs[i].end().loss);
+    if (i < before.size()) CHECK(toJson(parts[i]) == toJson(before[i]));  // not trained again
+  }
+
+  // Seeds and arms join it.
+  const auto more = muster.succeeds(
+      "compare run.json --arm 'wide: network.layers[1].units=32' --seeds 3 --out out --baseline joined");
+  CHECK_LACKS(more.out, "Warning: ");
+  CHECK_CONTAINS(more.out, "5 arms, 3 seeds: 8 of 15 runs finished");
+  CHECK(muster.results().size() == 15);
+  CHECK_CONTAINS(muster.read("out/table.md"), "| joined | ");
+
+  // The same run and arm in other words: the rate and a default written out, and the strategy's short form.
+  const auto same = muster.succeeds(
+      "compare run.json --set 'network.updater.learningRate={\"type\": \"fixed\", \"value\": 1e-2}' --set "
+      "network.clipNorm=0 --set training.strategy=1 --arm 'wide: training.workers=2 "
+      "network.layers[1].units=32' --out out");
+  CHECK_CONTAINS(same.out, "15 of 15 runs finished");
+
+  const auto bytes = muster.read("out/results.jsonl");
+  const auto refused = [&](const std::string& set, const std::string& difference) {
+    muster.refuses("compare run.json --out out --set " + set,
+                   "out/results.jsonl: holds a comparison of another run: " + difference, 1);
+  };
+  refused("data.batch=20", "data.batch 10 (now 20); give another --out\n");
+  refused("network='\"mlp\"'", "network");  // the arm "wide" does not fit: mlp has no layers[1]
+  CHECK(muster.read("out/results.jsonl") == bytes);
 }
 
 TEST_CASE("a table without test data is divided, and each arm tuned on validation data alone") {
@@ -145,53 +192,6 @@ TEST_CASE("a table without test data is divided, and each arm tuned on validatio
   CHECK_CONTAINS(muster::test::errorOf(muster(compare + "0.001,0.1"), 1),
                  "holds a comparison of another run: the data's contents ");
   CHECK(muster.read("out/results.jsonl") == results);
-}
-
-TEST_CASE("an interrupted comparison continues, seeds and arms join it, and another run file is refused") {
-  const Comparing muster;
-  muster.succeeds(kFour + "whole");
-  {
-    auto program = muster.start(kFour + "out");
-    REQUIRE(program.awaitText("run 2/8: "));
-    program.signal(SIGINT);
-    const auto stopped = program.wait();
-    CAPTURE(stopped.err);
-    CHECK((stopped.exit == 130 || stopped.exit == 0));  // 0: it was faster than the signal
-    if (stopped.exit == 130) CHECK_CONTAINS(stopped.out, "the same command continues from there\n");
-  }
-  const auto before = muster.results();
-  CHECK(before.size() >= 2);
-  muster.succeeds(kFour + "out");
-  const auto runs = muster.results(), expected = muster.results("whole");
-  REQUIRE(runs.size() == 8);
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    CHECK(runs[i].arm == expected[i].arm);
-    CHECK(runs[i].seed == expected[i].seed);
-    CHECK(runs[i].end().loss == expected[i].end().loss);
-    if (i < before.size()) CHECK(toJson(runs[i]) == toJson(before[i]));  // not trained again
-  }
-  const auto more = muster.succeeds(
-      "compare run.json --arm 'wide: network.layers[1].units=32' --seeds 3 --out out --baseline joined");
-  CHECK_LACKS(more.out, "Warning: ");
-  CHECK_CONTAINS(more.out, "5 arms, 3 seeds: 8 of 15 runs finished");
-  CHECK(muster.results().size() == 15);
-  CHECK_CONTAINS(muster.read("out/table.md"), "| joined | ");
-
-  // The same run and arm in other words: the rate and a default written out, and the strategy's short form.
-  const auto same = muster.succeeds(
-      "compare run.json --set 'network.updater.learningRate={\"type\": \"fixed\", \"value\": 1e-2}' --set "
-      "network.clipNorm=0 --set training.strategy=1 --arm 'wide: training.workers=2 "
-      "network.layers[1].units=32' --out out");
-  CHECK_CONTAINS(same.out, "15 of 15 runs finished");
-
-  const auto bytes = muster.read("out/results.jsonl");
-  const auto refused = [&](const std::string& set, const std::string& difference) {
-    muster.refuses("compare run.json --out out --set " + set,
-                   "out/results.jsonl: holds a comparison of another run: " + difference, 1);
-  };
-  refused("data.batch=20", "data.batch 10 (now 20); give another --out\n");
-  refused("network='\"mlp\"'", "network");  // the arm "wide" does not fit: mlp has no layers[1]
-  CHECK(muster.read("out/results.jsonl") == bytes);
 }
 
 TEST_CASE("a training that diverged, with finite numbers or without, is reported last, and others continue") {

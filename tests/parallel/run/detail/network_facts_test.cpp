@@ -40,9 +40,7 @@ TEST_CASE("labels are classes or numbers, by their type, their values and the na
   reads({Tensor::of({0, 1}, {2, 1})}, {"no", "yes"}, 2, 0);
   reads({integers({0, 1}), integers({6, 2})}, {}, 7, 0);
   reads({integers({0, 1})}, {"a", "b", "c"}, 3, 0);
-}
-
-TEST_CASE("a text has as many symbols as its largest index says, of features and labels") {
+  // A text has as many symbols as its largest index says, of features and labels.
   const auto text = [](std::vector<std::int64_t> features, std::vector<std::int64_t> labels) {
     return test::batchOf(integers(features, {1, 2}), integers(labels, {1, 2}));
   };
