@@ -1,7 +1,6 @@
 #include "muster/parallel/runtime/peer_sums.h"
 
 #include <future>
-#include <vector>
 
 #include "tests/support/thrown.h"
 

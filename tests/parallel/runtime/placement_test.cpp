@@ -23,62 +23,54 @@ std::vector<Cores> coresOf(const Placements& placements) {
 
 }  // namespace
 
-TEST_CASE("workers on the CPU get cores of their own, one for each of their threads") {
-  CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 1, true, all({0, 1, 2, 3}))) ==
-        std::vector<Cores>{{0}, {1}});
-  CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 2, true, all({0, 2, 5, 7}))) ==
-        std::vector<Cores>{{0, 2}, {5, 7}});
-  CHECK(coresOf(placeWorkers(1, {Device::cpu()}, 3, true, all({4, 5, 6}))) == std::vector<Cores>{{4, 5, 6}});
-}
-
-TEST_CASE("if there are too few cores, no worker is pinned") {
-  CHECK(coresOf(placeWorkers(3, {Device::cpu()}, 1, true, all({0, 1}))) == std::vector<Cores>(3));
-  CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 2, true, all({0, 1, 2}))) == std::vector<Cores>(2));
-}
-
-TEST_CASE("if a quota gives less CPU time than the workers' threads need, no worker is pinned") {
-  const CpuShare half{{0, 1, 2, 3}, 2};
-  CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 1, true, half)) == std::vector<Cores>{{0}, {1}});
-  CHECK(coresOf(placeWorkers(3, {Device::cpu()}, 1, true, half)) == std::vector<Cores>(3));
-  CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 2, true, half)) == std::vector<Cores>(2));
-  CHECK(coresOf(placeWorkers(4, {Device::cpu(), Device::cuda(0)}, 1, true, half)) ==
-        std::vector<Cores>{{0}, {}, {1}, {}});
-}
-
-TEST_CASE("workers on GPUs leave a core free if there is one for each and one for the reader") {
-  const auto spare = [](int workers, Device device, const CpuShare& share) {
-    return placeWorkers(workers, {device}, 1, true, share).coresToSpare;
-  };
-  CHECK(spare(3, Device::cuda(0), all({0, 1, 2, 3})));
-  CHECK_FALSE(spare(4, Device::cuda(0), all({0, 1, 2, 3})));
-  CHECK_FALSE(spare(2, Device::cuda(0), {{0, 1, 2, 3}, 2}));
-  CHECK(spare(1, Device::cuda(0), {{0, 1, 2, 3}, 2}));
-  CHECK_FALSE(spare(1, Device::cpu(), all({0, 1, 2, 3})));
-}
-
-TEST_CASE("workers on the CPU leave no core for a reader if they are as many as the cores") {
-  const auto none = [](int workers, std::vector<Device> devices, int threads, const CpuShare& share) {
-    return placeWorkers(workers, devices, threads, true, share).noCoreForReader;
-  };
-  CHECK(none(2, {Device::cpu()}, 1, all({0, 1})));
-  CHECK(none(3, {Device::cpu()}, 1, all({0, 1})));
-  CHECK(none(1, {Device::cpu()}, 2, all({0, 1})));
-  CHECK_FALSE(none(1, {Device::cpu()}, 1, all({0, 1})));
-  // With a quota a reader runs on a core that no worker is pinned to.
-  CHECK_FALSE(none(2, {Device::cpu()}, 1, {{0, 1, 2, 3}, 2}));
-  CHECK_FALSE(none(4, {Device::cpu(), Device::cuda(0)}, 1, all({0, 1})));
-  CHECK_FALSE(none(2, {Device::cuda(0)}, 1, all({0, 1})));
-}
-
-TEST_CASE("workers have cores of their own if all of them are pinned") {
-  const auto own = [](int workers, std::vector<Device> devices, bool pin, const CpuShare& share) {
-    return placeWorkers(workers, devices, 1, pin, share).ownCores;
-  };
-  CHECK(own(2, {Device::cpu()}, true, all({0, 1})));
-  CHECK_FALSE(own(3, {Device::cpu()}, true, all({0, 1})));
-  CHECK_FALSE(own(2, {Device::cpu()}, false, all({0, 1})));
-  CHECK_FALSE(own(2, {Device::cpu()}, true, {{0, 1}, 1}));
-  CHECK_FALSE(own(2, {Device::cpu(), Device::cuda(0)}, true, all({0, 1})));
+TEST_CASE(
+    "workers on the CPU are pinned if they have cores of their own; GPUs' workers leave them to others") {
+  const std::vector<Device> cpu{Device::cpu()}, gpu{Device::cuda(0)}, both{Device::cpu(), Device::cuda(0)};
+  const CpuShare two = all({0, 1}), three = all({0, 1, 2}), four = all({0, 1, 2, 3}), halfOfTwo{{0, 1}, 1},
+                 halfOfFour{{0, 1, 2, 3}, 2};
+  const struct {
+    int workers;
+    std::vector<Device> devices;
+    int threads;
+    bool pin;
+    CpuShare share;
+    std::vector<Cores> cores;
+    std::string_view facts;  // of the workers: own cores; cores to spare, or none for the reader
+  } rows[] = {{2, cpu, 1, true, four, {{0}, {1}}, "own"},
+              {2, cpu, 2, true, all({0, 2, 5, 7}), {{0, 2}, {5, 7}}, "own, none"},
+              {1, cpu, 3, true, all({4, 5, 6}), {{4, 5, 6}}, "own, none"},
+              {1, cpu, 1, true, two, {{0}}, "own"},
+              {2, cpu, 1, true, two, {{0}, {1}}, "own, none"},
+              {1, cpu, 2, true, two, {{0, 1}}, "own, none"},
+              // Too few cores.
+              {3, cpu, 1, true, two, {{}, {}, {}}, "none"},
+              {2, cpu, 2, true, three, {{}, {}}, "none"},
+              // A quota gives less CPU time than the threads need; a reader runs on a core without a worker.
+              {2, cpu, 1, true, halfOfFour, {{0}, {1}}, "own"},
+              {3, cpu, 1, true, halfOfFour, {{}, {}, {}}, ""},
+              {2, cpu, 2, true, halfOfFour, {{}, {}}, "none"},
+              {2, cpu, 1, true, halfOfTwo, {{}, {}}, "none"},
+              {4, both, 1, true, halfOfFour, {{0}, {}, {1}, {}}, ""},
+              // Asked not to pin.
+              {2, cpu, 1, false, four, {{}, {}}, ""},
+              {2, cpu, 1, false, two, {{}, {}}, "none"},
+              // On GPUs a core is left for each worker and the reader, or not.
+              {3, gpu, 1, true, four, {{}, {}, {}}, "spare"},
+              {4, gpu, 1, true, four, {{}, {}, {}, {}}, ""},
+              {2, gpu, 1, true, halfOfFour, {{}, {}}, ""},
+              {1, gpu, 1, true, halfOfFour, {{}}, "spare"},
+              {2, gpu, 1, true, two, {{}, {}}, ""},
+              {4, both, 1, true, two, {{0}, {}, {1}, {}}, ""},
+              {2, both, 1, true, two, {{0}, {}}, ""}};
+  for (const auto& [workers, devices, threads, pin, share, cores, facts] : rows) {
+    CAPTURE(facts);
+    const Placements placed = placeWorkers(workers, devices, threads, pin, share);
+    CAPTURE(describe(placed, threads));
+    CHECK(coresOf(placed) == cores);
+    CHECK(placed.ownCores == facts.starts_with("own"));
+    CHECK(placed.coresToSpare == facts.starts_with("spare"));
+    CHECK(placed.noCoreForReader == facts.ends_with("none"));
+  }
 }
 
 TEST_CASE("this process's share has its cores, and no more CPU time than they have") {
@@ -86,10 +78,6 @@ TEST_CASE("this process's share has its cores, and no more CPU time than they ha
   CHECK(share.cores == availableCores());
   CHECK(share.parallelism >= 1);
   CHECK(share.parallelism <= static_cast<int>(share.cores.size()));
-}
-
-TEST_CASE("pinThreads(false): no worker is pinned") {
-  CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 1, false, all({0, 1, 2, 3}))) == std::vector<Cores>(2));
 }
 
 TEST_CASE("worker i runs on device i mod D, and only workers on the CPU occupy cores") {

@@ -1,7 +1,5 @@
 #include "muster/parallel/runtime/replica_thread.h"
 
-#include <set>
-
 #include "tests/support/thrown.h"
 #include "tests/support/toy_model.h"
 

@@ -18,20 +18,58 @@ constexpr std::string_view kFit = "warning: fit() makes no progress: ";
 
 }  // namespace
 
-TEST_CASE("an iterator whose call does not return is named") {
-  LogLines log;
-  ToyModel model;
-  Gate gate;
-  auto data = ToyIterator::ofValues({1, 2, 3});
-  data.onNext = [&](std::int64_t, std::int64_t batch) {
-    if (batch == 2) gate.pass();
+TEST_CASE("a call of the user's that does not return is named, with what the others wait for") {
+  enum class At { Next, Reset, Step, MergedListener, WorkerListener, Replicate };
+  struct Row {
+    At at;
+    std::int64_t batch, frequency;
+    std::array<std::string_view, 3> parts;
   };
-  auto wrapper = toyWrapper(model, 2, 2).internals(kImpatient).build();
-  std::jthread training([&] { wrapper.fit(data); });
-  CHECK(log.lineWith({"the reader is in the iterator (batch 3) for ", "worker 0 is waiting for data for ",
-                      "worker 1 is waiting for data for "})
-            .starts_with(kFit));
-  gate.open();
+  for (const Row& row :
+       {Row{At::Next,
+            2,
+            2,
+            {"the reader is in the iterator (batch 3) for ", "worker 0 is waiting for data for ",
+             "worker 1 is waiting for data for "}},
+        Row{At::Reset, 0, 1, {"the caller is in the iterator for "}},
+        Row{At::Step,
+            3,
+            2,
+            {"worker 1 is computing (batch 4) for ", "worker 0 is waiting for other workers for ",
+             "the reader is waiting for a free batch for "}},
+        Row{At::MergedListener, 0, 1, {"the caller is in a listener for "}},
+        Row{At::WorkerListener,
+            1,
+            2,
+            {"worker 0 is waiting for other workers for ", "worker 1 is in a listener (batch 2) for "}},
+        Row{At::Replicate, 0, 1, {"worker 0 is making or filling its replica for "}}}) {
+    CAPTURE(static_cast<int>(row.at));
+    LogLines log;
+    ToyModel model;
+    Gate gate;
+    const auto passAt = [&](At at, std::int64_t batch) {
+      if (row.at == at && row.batch == batch) gate.pass();
+    };
+    auto data = ToyIterator::ofValues({1, 2, 3, 4, 5, 6, 7, 8});
+    data.onReset = [&](std::int64_t) { passAt(At::Reset, 0); };
+    data.onNext = [&](std::int64_t, std::int64_t batch) { passAt(At::Next, batch); };
+    model.control().onStep = [&](const Batch& batch) { passAt(At::Step, batch.stamp.sequence); };
+    model.control().onReplicate = [&](int) { passAt(At::Replicate, 0); };
+    const auto merged = mergedListener([&](const RecordedCall& call, Trainer&) {
+      if (call.event == "merge") passAt(At::MergedListener, 0);
+    });
+    const auto ofWorkers = workerListener([&](const RecordedCall& call, Trainer&) {
+      if (call.event == "iteration") passAt(At::WorkerListener, call.batch);
+    });
+    auto wrapper = toyWrapper(model, 2, row.frequency)
+                       .internals(kImpatient)
+                       .prefetchBuffer(1)
+                       .listeners({merged, ofWorkers})
+                       .build();
+    std::jthread training([&] { wrapper.fit(data); });
+    CHECK(log.lineWith({row.parts[0], row.parts[1], row.parts[2]}).starts_with(kFit));
+    gate.open();
+  }
 }
 
 TEST_CASE("an evaluation that stalls is named, too") {
@@ -46,80 +84,6 @@ TEST_CASE("an evaluation that stalls is named, too") {
   std::jthread evaluating([&] { CHECK_THROWS_AS(wrapper.evaluate(data), TrainingError); });
   CHECK(log.lineWith({"the caller is in the iterator (batch 1) for "})
             .starts_with("warning: evaluate() makes no progress: "));
-  gate.open();
-}
-
-TEST_CASE("a stall in the first batch is named, too") {
-  LogLines log;
-  ToyModel model;
-  Gate gate;
-  auto data = ToyIterator::ofValues({1, 2, 3});
-  data.onReset = [&](std::int64_t) { gate.pass(); };
-  auto wrapper = toyWrapper(model, 2).internals(kImpatient).build();
-  std::jthread training([&] { wrapper.fit(data); });
-  CHECK(log.lineWith({"the caller is in the iterator for "}).starts_with(kFit));
-  gate.open();
-}
-
-TEST_CASE("a step that does not return is named") {
-  LogLines log;
-  ToyModel model;
-  Gate gate;
-  model.control().onStep = [&](const Batch& batch) {
-    if (batch.stamp.sequence == 3) gate.pass();
-  };
-  auto data = ToyIterator::ofValues({1, 2, 3, 4, 5, 6, 7, 8});
-  auto wrapper = toyWrapper(model, 2, 2).internals(kImpatient).prefetchBuffer(1).build();
-  std::jthread training([&] { wrapper.fit(data); });
-  CHECK(log.lineWith({"worker 1 is computing (batch 4) for ", "worker 0 is waiting for other workers for ",
-                      "the reader is waiting for a free batch for "})
-            .starts_with(kFit));
-  gate.open();
-}
-
-TEST_CASE("listeners of both scopes that do not return are named") {
-  for (const auto scope : {ListenerScope::Merged, ListenerScope::Worker}) {
-    LogLines log;
-    ToyModel model;
-    Gate gate;
-    auto data = ToyIterator::ofValues({1, 2, 3, 4});
-    auto listener = std::make_shared<RecordingListener>(scope, [&](const RecordedCall& call, Trainer&) {
-      if (call.event == "merge" || (call.event == "iteration" && call.batch == 1)) gate.pass();
-    });
-    auto wrapper = toyWrapper(model, 2).internals(kImpatient).listeners({listener}).build();
-    std::jthread training([&] { wrapper.fit(data); });
-    CHECK(log.lineWith({scope == ListenerScope::Merged ? "the caller is in a listener for "
-                                                       : "worker 1 is in a listener (batch 2) for "})
-              .starts_with(kFit));
-    gate.open();
-  }
-}
-
-TEST_CASE("a worker that waits for another's listener is not named as the cause") {
-  LogLines log;
-  ToyModel model;
-  Gate gate;
-  auto data = ToyIterator::ofValues({1, 2, 3, 4});
-  auto listener = workerListener([&](const RecordedCall& call, Trainer&) {
-    if (call.event == "iteration" && call.batch == 1) gate.pass();
-  });
-  auto wrapper = toyWrapper(model, 2, 2).internals(kImpatient).listeners({listener}).build();
-  std::jthread training([&] { wrapper.fit(data); });
-  CHECK(
-      log.lineWith({"worker 0 is waiting for other workers for ", "worker 1 is in a listener (batch 2) for "})
-          .starts_with(kFit));
-  gate.open();
-}
-
-TEST_CASE("a replica that is not constructed in time is named") {
-  LogLines log;
-  ToyModel model;
-  Gate gate;
-  model.control().onReplicate = [&](int) { gate.pass(); };
-  auto data = ToyIterator::ofValues({1});
-  auto wrapper = toyWrapper(model, 1).internals(kImpatient).build();
-  std::jthread training([&] { wrapper.fit(data); });
-  CHECK(log.lineWith({"worker 0 is making or filling its replica for "}).starts_with(kFit));
   gate.open();
 }
 
