@@ -36,16 +36,13 @@ void addIfCoded(std::vector<CodedRule>& coded, const NamedRule& rule) {
 /// Every rule that has a codec among its options: one of each kind; all of them in `./run soak`.
 inline std::vector<CodedRule> codedRules() {
   auto rules = everyRule();
-  rules.push_back(
-      {"pull", OverlappedAveraging{
-                   .frequency = 3, .delay = 2, .landing = OverlappedAveraging::Pull{}, .momentum = 0.5}});
-  rules.push_back({"eager, Nesterov", OverlappedAveraging{.frequency = 3,
-                                                          .delay = 2,
-                                                          .landing = OverlappedAveraging::Eager{},
-                                                          .momentum = 0.5,
-                                                          .nesterov = true}});
-  rules.push_back({"gossip among all", Gossip{.graph = GossipGraph::Complete, .frequency = 2}});
-  rules.push_back({"one level", HierarchicalAveraging{.levels = {{.period = 2}}}});
+  const std::string late = "every=3,delay=2,momentum=0.5";
+  for (const auto& [name, strategy, options] :
+       {std::tuple("pull", "overlapped", late + ",landing=pull"),
+        {"eager, Nesterov", "overlapped", late + ",landing=eager,nesterov=true"},
+        {"gossip among all", "gossip", "graph=complete,every=2"},
+        {"one level", "hierarchical", "levels=2:all"}})
+    rules.push_back({name, strategyNamed(strategy, options, 4)});
   std::vector<CodedRule> coded;
   for (const NamedRule& rule : rules) {
     addIfCoded<Averaging>(coded, rule);

@@ -2,24 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "muster/core/base/error.h"
-#include "muster/parallel/strategies/adasum.h"
-#include "muster/parallel/strategies/any_strategy.h"
-#include "muster/parallel/strategies/asynchronous_outer.h"
-#include "muster/parallel/strategies/averaging.h"
-#include "muster/parallel/strategies/elastic_averaging.h"
-#include "muster/parallel/strategies/gossip.h"
-#include "muster/parallel/strategies/hierarchical_averaging.h"
-#include "muster/parallel/strategies/outer_averaging.h"
-#include "muster/parallel/strategies/overlapped_averaging.h"
-#include "muster/parallel/strategies/shared_gradients.h"
-#include "muster/parallel/strategies/streaming_outer.h"
-#include "muster/parallel/strategies/synchronous_gradients.h"
+#include "muster/parallel/strategies.h"
+#include "muster/parallel/strategies/named_strategy.h"
+#include "tests/support/standard.h"
 #include "tests/support/whole.h"
 
 namespace muster::test {
@@ -105,42 +91,40 @@ inline std::unique_ptr<Strategy> TwoHalves::make() const {
 /// Every averaging rule, with options that merge several times in a short epoch, and a rule of the test. Add
 /// one line per new rule. Their models have at least two tensors (`ToyOptions::split`).
 inline std::vector<NamedRule> everyRule() {
-  return {
-      {"averaging", Averaging{.frequency = 3}},
-      {"averaging, updater kept", Averaging{.frequency = 3, .updaterState = UpdaterState::Keep}},
-      {"averaging, updater reset", Averaging{.frequency = 2, .updaterState = UpdaterState::Reset}},
-      {"synchronous gradients", SynchronousGradients{}},
-      {"shared gradients", SharedGradients{.resynchronizationFrequency = 4}},
-      {"outer averaging", OuterAveraging{.frequency = 2, .rate = 0.7, .momentum = 0.5}},
-      {"slowmo", OuterAveraging{.frequency = 2, .momentum = 0.5, .followLearningRate = true}},
-      {"diloco", OuterAveraging{.frequency = 3, .rate = 0.7, .momentum = 0.9, .nesterov = true}},
-      {"elastic averaging", ElasticAveraging{.frequency = 3}},
-      {"sma", ElasticAveraging::sma()},
-      {"adasum", Adasum{.frequency = 3}},
-      {"overlapped", OverlappedAveraging{.frequency = 3, .delay = 2}},
-      {"overlap-local-sgd", OverlappedAveraging::overlapLocalSgd()},
-      {"eager", OverlappedAveraging{.landing = OverlappedAveraging::Eager{}, .rate = 0.7, .momentum = 0.5}},
-      {"streaming", StreamingOuter{.frequency = 3, .fragments = 1}},
-      {"streaming, two fragments",
-       StreamingOuter{.frequency = 4, .fragments = 2, .rate = 0.7, .momentum = 0.5, .nesterov = true}},
-      {"gossip", Gossip{.frequency = 2}},
-      {"gossip on a ring", Gossip{.graph = GossipGraph::Ring}},
-      {"hierarchical averaging", HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 3}}}},
-      {"asynchronous outer", AsynchronousOuter{.frequency = 2, .rate = 0.9}},
-      {"delayed Nesterov",
-       AsynchronousOuter{
-           .frequency = 2, .rate = 0.7, .momentum = 0.5, .nesterov = true, .staleness = 1, .grace = 0.5}},
-      {"int8 deltas", OuterAveraging{.frequency = 2, .codec = Int8Codec{}}},
-      {"streaming, int8", StreamingOuter{.frequency = 3, .fragments = 1, .codec = Int8Codec{}}},
-      {"late top-k", OverlappedAveraging{.frequency = 3, .codec = TopKCodec{.share = 0.1}}},
-      {"adasum, bf16", Adasum{.frequency = 2, .codec = Bf16Codec{}}},
-      {"gossip on a ring, int8", Gossip{.graph = GossipGraph::Ring, .frequency = 2, .codec = Int8Codec{}}},
-      {"groups, E3M0",
-       HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 3}}, .codec = E3M0Codec{}}},
-      {"asynchronous, top-k",
-       AsynchronousOuter{.frequency = 2, .rate = 0.7, .codec = TopKCodec{.share = 0.1}}},
-      {"two halves", TwoHalves{}},
+  const auto rule = [](std::string name, std::string_view strategy, std::string_view options) {
+    return NamedRule{std::move(name), strategyNamed(strategy, options, 4)};
   };
+  return {rule("averaging", "averaging", "every=3"),
+          rule("averaging, updater kept", "averaging", "every=3,updaterState=keep"),
+          rule("averaging, updater reset", "averaging", "every=2,updaterState=reset"),
+          rule("synchronous gradients", "synchronous", ""),
+          rule("shared gradients", "shared", "resynchronizationFrequency=4"),
+          rule("outer averaging", "outer", "every=2,rate=0.7,momentum=0.5"),
+          rule("slowmo", "outer", "every=2,momentum=0.5,followLearningRate=true"),
+          rule("diloco", "outer", "every=3,rate=0.7,momentum=0.9,nesterov=true"),
+          rule("elastic averaging", "easgd", "every=3"),
+          rule("sma", "sma", ""),
+          rule("adasum", "adasum", "every=3"),
+          rule("overlapped", "overlapped", "every=3,delay=2"),
+          rule("overlap-local-sgd", "overlap-local-sgd", ""),
+          rule("eager", "overlapped", "landing=eager,rate=0.7,momentum=0.5"),
+          rule("streaming", "streaming", "every=3,fragments=1"),
+          rule("streaming, two fragments", "streaming",
+               "every=4,fragments=2,rate=0.7,momentum=0.5,nesterov=true"),
+          rule("gossip", "gossip", "every=2"),
+          rule("gossip on a ring", "gossip", "graph=ring"),
+          rule("hierarchical averaging", "hierarchical", "levels=1:2,3:all"),
+          rule("asynchronous outer", "asynchronous", "every=2,rate=0.9"),
+          rule("delayed Nesterov", "asynchronous",
+               "every=2,rate=0.7,momentum=0.5,nesterov=true,staleness=1,grace=0.5"),
+          rule("int8 deltas", "outer", "every=2,codec=int8"),
+          rule("streaming, int8", "streaming", "every=3,fragments=1,codec=int8"),
+          rule("late top-k", "overlapped", "every=3,codec=top-k,codec.share=0.1"),
+          rule("adasum, bf16", "adasum", "every=2,codec=bf16"),
+          rule("gossip on a ring, int8", "gossip", "graph=ring,every=2,codec=int8"),
+          rule("groups, E3M0", "hierarchical", "levels=1:2,3:all,codec=e3m0"),
+          rule("asynchronous, top-k", "asynchronous", "every=2,rate=0.7,codec=top-k,codec.share=0.1"),
+          {"two halves", TwoHalves{}}};
 }
 
 /// A rule's traits, and whether it sends during steps and with a codec, as text.

@@ -41,23 +41,4 @@ std::vector<std::byte> trainRule(T strategy, int workers = 3, int devices = 0, L
   return stateBits(model);
 }
 
-/// Checks that in `epochs` of `ruleBatches(workers)` each worker took the same steps as on its own.
-inline void checkTrainedAlone(const ToyModel& model, int workers, std::int64_t epochs) {
-  const auto all = ruleBatches(workers);
-  for (int w = 0; w < workers; ++w) {
-    CAPTURE(w);
-    std::vector<ToyBatch> own;
-    for (auto b = static_cast<std::size_t>(w); b < all.size(); b += static_cast<std::size_t>(workers))
-      own.push_back(all[b]);
-    ToyIterator data(own, kRuleWidth);
-    auto alone = ruleToy();
-    alone.fit(data, epochs);
-    const auto expected = alone.control().steps();
-    std::size_t step = 0;
-    for (const auto& one : model.control().steps())
-      if (one.stamp.sequence % workers == w) CHECK(one.before == expected.at(step++).before);
-    CHECK(step == expected.size());
-  }
-}
-
 }  // namespace muster::test

@@ -2,11 +2,9 @@
 
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/parallel/rule_wrapper.h"
-#include "tests/parallel/strategies/reference.h"
 #include "tests/support/failure.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/on_merge.h"
-#include "tests/support/recording_listener.h"
 #include "tests/support/rounding.h"
 #include "tests/support/thrown.h"
 
@@ -16,30 +14,19 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr double kForever = std::numeric_limits<double>::infinity();
-
 ToyIterator raggedData(int batches) {
   return ToyIterator(randomBatches(5, batches, 4, kRuleWidth, /*ragged=*/true), kRuleWidth);
 }
 
-struct Landed {
-  std::int64_t iteration, batches, examples;
-  double arrivals, staleness;
-  bool operator==(const Landed&) const = default;
-};
-
-/// Records the merges, and the user's first parameter after each.
-std::shared_ptr<Listener> recordMerges(std::vector<Landed>& merges, std::vector<float>* models = nullptr) {
-  return onMerge([&merges, models](const MergeEvent& e) {
+/// Writes down the merges, with the user's first parameter after each.
+std::shared_ptr<Listener> recordMerges(std::vector<std::string>& merges) {
+  return onMerge([&merges](const MergeEvent& e) {
     REQUIRE(e.values.size() == 3);
     CHECK(e.values[2].name == "period");
-    merges.push_back({e.iteration, e.batchesInEpoch, e.examples, e.values[0].value, e.values[1].value});
-    if (models) models->push_back(static_cast<ToyModel&>(e.trainer.model()).parameters()[0]);
+    merges.push_back(fmt::format("{} {} {} {} {} {}", e.iteration, e.batchesInEpoch, e.examples,
+                                 e.values[0].value, e.values[1].value,
+                                 static_cast<ToyModel&>(e.trainer.model()).parameters()[0]));
   });
-}
-
-std::string refusal(const AsynchronousOuter& options) {
-  return thrown<InvalidArgument>([&] { options.validate(); });
 }
 
 }  // namespace
@@ -48,8 +35,7 @@ TEST_CASE("arrivals equal those worked out by hand: one worker of double speed, 
   // p = 0, learning rate 0.5, values 2, 6, 2, 6; worker 0 gets the first, third and fourth.
   //   time 0.5: worker 0 is at 1: W = 0 + (1 - 0) / 2 = 0.5.
   //   time 1: worker 0 is at 1.25: W = 0.5 + 0.75 / 2 = 0.875. Worker 1 is at 3, from 0, and W has changed
-  //   twice:
-  //           W = 0.875 + 3 / 2 = 2.375.
+  //           twice: W = 0.875 + 3 / 2 = 2.375.
   //   time 1.5: worker 0, from 0.875, is at 3.4375, and W has changed once: W = 2.375 + 2.5625 / 2 = 3.65625.
   //   At the end of the epoch nothing arrives, and worker 1 takes W.
   for (const int devices : {0, 1, 2})
@@ -57,18 +43,16 @@ TEST_CASE("arrivals equal those worked out by hand: one worker of double speed, 
       CAPTURE(devices);
       ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
       auto data = ToyIterator::ofValues({2, 6, 2, 6});
-      std::vector<Landed> merges;
-      std::vector<float> models;
+      std::vector<std::string> merges;
       wrapperOf(model, 2, AsynchronousOuter{.speeds = {2, 1}}, devices,
-                listens ? Listeners{recordMerges(merges, &models)} : Listeners{})
+                listens ? Listeners{recordMerges(merges)} : Listeners{})
           .fit(data);
       CHECK(model.parameters()[0] == 3.65625f);
       CHECK(model.iteration() == 2);
-      if (!listens) continue;
-      CHECK(merges ==
-            std::vector<Landed>{
-                {1, 1, 1, 1, 0}, {2, 2, 1, 1, 0}, {2, 3, 1, 1, 2}, {2, 4, 1, 1, 1}, {2, 4, 0, 0, 0}});
-      CHECK(models == std::vector<float>{0.5f, 0.875f, 2.375f, 3.65625f, 3.65625f});
+      // Iteration; batches in the epoch; examples, arrivals, staleness of this landing; model.
+      if (listens)
+        CHECK(merges == std::vector<std::string>{"1 1 1 1 0 0.5", "2 2 1 1 0 0.875", "2 3 1 1 2 2.375",
+                                                 "2 4 1 1 1 3.65625", "2 4 0 0 0 3.65625"});
     }
 }
 
@@ -96,36 +80,12 @@ TEST_CASE("arrivals that wait for a slow worker are merged each by itself, in th
   // which both continue. One batch is left, for worker 0: from 4.5 to 6.25, W = 4.5 + 0.875.
   ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
   auto data = ToyIterator::ofValues({8, 4, 8, 8});
-  std::vector<Landed> merges;
-  wrapperOf(model, 2, AsynchronousOuter{.speeds = {4, 1}, .staleness = 1}, 0, {recordMerges(merges)})
-      .fit(data);
+  std::vector<double> arrivals;
+  const auto listener = onMerge([&](const MergeEvent& e) { arrivals.push_back(e.values[0].value); });
+  wrapperOf(model, 2, AsynchronousOuter{.speeds = {4, 1}, .staleness = 1}, 0, {listener}).fit(data);
   CHECK(model.parameters()[0] == 5.375f);
-  REQUIRE(merges.size() >= 3);
-  for (std::size_t m = 0; m < 3; ++m) CHECK(merges[m].arrivals == 1);
-}
-
-TEST_CASE("N arrivals of equal moves equal one step of OuterAveraging, to rounding") {
-  // In each of three epochs, all workers start from the same point and train on the same batch.
-  for (const int workers : {2, 3, 4}) {
-    CAPTURE(workers);
-    ToyIterator data(
-        std::vector<ToyBatch>(static_cast<std::size_t>(workers), randomBatches(7, 1, 4, kRuleWidth).front()),
-        kRuleWidth);
-    const auto parameters = [&](auto strategy) {
-      ToyModel model({.size = kRuleWidth, .training = {.updater = Sgd{.learningRate = 0.5}}});
-      wrapperOf(model, workers, strategy).fit(data, 3);
-      return model.parameters();
-    };
-    const auto once = parameters(OuterAveraging{.rate = 0.7, .momentum = 0.9, .nesterov = true});
-    const auto each = parameters(AsynchronousOuter{.rate = 0.7, .momentum = 0.9, .nesterov = true});
-    // Roundings of numbers up to 2 per epoch: each arrival rounds W and A once; the momentum rounds D and the
-    // look-ahead; an inner step rounds twice. The next epoch multiplies an epoch's error by at most 1 + 0.9.
-    const double bound = roundings((2 * workers + 6) * (1 + 1.9 + 1.9 * 1.9), 2);
-    for (std::size_t i = 0; i < once.size(); ++i) {
-      CHECK(std::abs(once[i]) <= 2);
-      CHECK(std::abs(each[i] - once[i]) <= bound);
-    }
-  }
+  REQUIRE(arrivals.size() >= 3);
+  for (std::size_t m = 0; m < 3; ++m) CHECK(arrivals[m] == 1);
 }
 
 TEST_CASE("statistics of an arrival replace its share of the global ones, as a mixture of distributions") {
@@ -146,11 +106,10 @@ TEST_CASE("a worker's period is chosen when it continues: by iteration, by epoch
   const auto iterations = [](const Period& period, const Schedule& rate = 0.5) {
     ToyModel model({.training = {.updater = Sgd{.learningRate = rate}}});
     auto data = ToyIterator::ofValues(std::vector<float>(24, 2));
-    std::vector<Landed> merges;
-    wrapperOf(model, 2, AsynchronousOuter{.frequency = period, .grace = kForever}, 0, {recordMerges(merges)})
-        .fit(data);
     std::vector<std::int64_t> at;
-    for (const auto& merge : merges) at.push_back(merge.iteration);
+    const auto listener = onMerge([&](const MergeEvent& e) { at.push_back(e.iteration); });
+    const double forever = std::numeric_limits<double>::infinity();
+    wrapperOf(model, 2, AsynchronousOuter{.frequency = period, .grace = forever}, 0, {listener}).fit(data);
     return at;
   };
   using Iterations = std::vector<std::int64_t>;
@@ -198,8 +157,8 @@ TEST_CASE("different speeds give the same bits however threads are delayed, and 
                                     .speeds = {1, 0.3, 1.7, 0.8, 2.5},
                                     .staleness = 2,
                                     .grace = 0.4};
-    std::vector<Landed> merges;
-    auto wrapper = wrapperOf(model, 5, options, 0, listens ? Listeners{recordMerges(merges)} : Listeners{});
+    auto wrapper =
+        wrapperOf(model, 5, options, 0, listens ? Listeners{std::make_shared<Listener>()} : Listeners{});
     wrapper.fit(data, 2);
     wrapper.fit(data);
     return stateBits(model);
@@ -220,21 +179,6 @@ TEST_CASE("a worker does not wait for a slow one that arrives later") {
   CHECK(model.control().steps().size() == 6);
 }
 
-TEST_CASE("no batch is lost if a worker gets none, or too few to arrive") {
-  for (const int batches : {1, 2, 5, 9}) {
-    CAPTURE(batches);
-    auto model = ruleToy();
-    auto data = raggedData(batches);
-    std::vector<Landed> merges;
-    wrapperOf(model, 4, AsynchronousOuter{.frequency = 3, .speeds = {1, 0.9, 0.01, 2}}, 0,
-              {recordMerges(merges)})
-        .fit(data, 2);
-    CHECK(model.control().steps().size() == static_cast<std::size_t>(2 * batches));
-    CHECK(merges.back().batches == batches);
-    CHECK(model.iteration() == 2 * ((batches + 3) / 4));
-  }
-}
-
 TEST_CASE("synchronised batch normalisation is refused at the first step") {
   MultiLayerNetwork model({.updater = Sgd{.learningRate = 0.1},
                            .inputShape = {1},
@@ -249,61 +193,13 @@ TEST_CASE("synchronised batch normalisation is refused at the first step") {
   wrapperOf(model, 1, AsynchronousOuter{}).fit(data);  // a single worker has no peers
 }
 
-TEST_CASE("against NumPy: AsynchronousOuter") {
-  if (!numpyFound()) return;  // a visible skip
-  const auto check = [](const std::string& numpy, const AsynchronousOuter& options) {
-    checkAgainstNumpy("asynchronous_outer", numpy + " speeds=1,0.5,2,0.75",
-                      [&](ParallelWrapper::Builder& builder, int workers) {
-                        auto own = options;
-                        own.speeds = {1, 0.5, 2, 0.75};
-                        own.speeds.resize(static_cast<std::size_t>(workers));
-                        builder.strategy(own);
-                      });
-  };
-  check("frequency=2 rate=0.9", {.frequency = 2, .rate = 0.9});
-  check("frequency=4 rate=0.7 fewer=1 staleness=1",
-        {.frequency = 4, .rate = 0.7, .fewerIterationsIfSlow = true, .staleness = 1});
-  check("frequency=2 rate=0.5 momentum=0.5", {.frequency = 2, .rate = 0.5, .momentum = 0.5});
-  check("frequency=1 rate=0.7 momentum=0.5 nesterov=1 grace=0.75",
-        {.frequency = 1, .rate = 0.7, .momentum = 0.5, .nesterov = true, .grace = 0.75});
-  check("frequency=2 rate=0.25 momentum=0.5 nesterov=1 arrivals=2 staleness=0", {.frequency = 2,
-                                                                                 .rate = 0.25,
-                                                                                 .momentum = 0.5,
-                                                                                 .nesterov = true,
-                                                                                 .arrivalsPerStep = 2,
-                                                                                 .staleness = 0});
-  check("frequency=2 rate=0.25 momentum=0.5 nesterov=1 arrivals=1",
-        {.frequency = 2, .rate = 0.25, .momentum = 0.5, .nesterov = true, .arrivalsPerStep = 1});
-  for (const auto& [name, codec] : codecsInNumpy())
-    check("frequency=2 rate=0.5 momentum=0.5 codec=" + name,
-          {.frequency = 2, .rate = 0.5, .momentum = 0.5, .codec = codec});
-}
-
-TEST_CASE("options out of range are refused by name") {
+TEST_CASE("for other numbers of workers speeds and arrivals per step are refused") {
   const std::string rule = "asynchronous outer: ";
-  CHECK(refusal({.frequency = 0}) == rule + "every must be between 1 and 1099511627776, got 0");
-  CHECK(refusal({.rate = 0}) == rule + "rate must be above 0, got 0");
-  CHECK(refusal({.momentum = 1}) == rule + "momentum must be in [0, 1), got 1");
-  CHECK(refusal({.arrivalsPerStep = -1}) == rule + "arrivalsPerStep cannot be negative, got -1");
-  CHECK(refusal({.speeds = {1, 0}}) == rule + "speeds must be between 1e-06 and 1000000, got 0");
-  CHECK(refusal({.staleness = -1}) == rule + "staleness cannot be negative, got -1");
-  CHECK(refusal({.grace = std::nan("")}) == rule + "grace must be at least 0, got nan");
-  CHECK(refusal({.updaterState = UpdaterState::Average}) ==
-        rule + "updaterState cannot be Average, since workers are merged one by one; use Keep or Reset");
-  CHECK(refusal({.frequency = Period::adaComm(4)}) ==
-        rule + "period cannot be AdaComm, since batches are dealt before there are scores to adapt to");
-  CHECK(refusal({.clock = ArrivalClock::Wall, .grace = 0.5}) ==
-        rule + "grace is virtual time, so on the wall clock it must be 0, got 0.5");
-  CHECK(refusal({.clock = ArrivalClock::Wall, .speeds = {1, 2}}) ==
-        rule + "speeds only count for fewerIterationsIfSlow on the wall clock; give that, too, or no speeds");
-  CHECK(refusal({.codec = TopKCodec{.share = 2}}) == rule + "codec: share must be in (0, 1], got 2");
   auto model = ruleToy();
   CHECK_REFUSED(wrapperOf(model, 2, AsynchronousOuter{.speeds = {1}}),
                 rule + "speeds must name one for each of 2 workers, got 1");
   CHECK_REFUSED(wrapperOf(model, 2, AsynchronousOuter{.arrivalsPerStep = 3}),
                 rule + "arrivalsPerStep must be at most the number of workers, 2, got 3");
   const auto delayed = AsynchronousOuter::delayedNesterov({1, 0.5});
-  CHECK(delayed.make()->describe() ==
-        "asynchronous outer steps, an arrival every 50 iterations (rate 0.7, Nesterov momentum 0.9)");
   CHECK(delayed.make()->traits(2).arrivals->iterations == std::vector<std::int64_t>{50, 25});
 }

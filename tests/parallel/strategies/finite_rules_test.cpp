@@ -1,12 +1,11 @@
 // No averaging rule merges a non-finite number, wherever it comes from; afterwards the model holds the last
 // merge.
 
-#include "muster/parallel/training/internals.h"
-#include "tests/parallel/builder_of.h"
 #include "tests/parallel/for_every_rule.h"
+#include "tests/parallel/rule_wrapper.h"
 #include "tests/support/failure.h"
 #include "tests/support/on_merge.h"
-#include "tests/support/one_block_model.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -26,15 +25,6 @@ ToyModel toy(bool statistics = true) {
 
 std::vector<ToyBatch> batches() {
   return randomBatches(5, kBatches, 1, kWidth);
-}
-
-/// @param devices  pretended devices; 0: none.
-ParallelWrapper wrapperOf(Model& model, const NamedRule& rule, int workers, Listeners listeners = {},
-                          int devices = 0) {
-  return builderOf(model, workers, rule.options)
-      .listeners(std::move(listeners))
-      .internals({.pretendedDevices = devices})
-      .build();
 }
 
 /// The bits of a model, including the state of a strategy.
@@ -57,7 +47,7 @@ void checkAsAfterThrow(ToyModel& failed, const NamedRule& rule, int workers) {
   model.control().onStep = [](const Batch& batch) {
     if (batch.stamp.epoch == 1 && batch.stamp.sequence == kBad) boom();
   };
-  auto wrapper = wrapperOf(model, rule, workers);
+  auto wrapper = wrapperOf(model, workers, rule.options);
   CHECK(contains(failureOf(wrapper, data, 3).cause, "boom"));
   CHECK(bitsOf(failed) == bitsOf(model));
 }
@@ -81,7 +71,7 @@ Failure failureWith(float feature, ToyModel& model, const NamedRule& rule, int w
   for (std::int64_t b = kBad; b > kBad - count; --b) bad[static_cast<std::size_t>(b)].values[3] = feature;
   TwoEpochs data(batches(), bad);
   model.control().reportedScore = [](const Batch&, double score) { return std::isfinite(score) ? score : 1; };
-  auto wrapper = wrapperOf(model, rule, workers);
+  auto wrapper = wrapperOf(model, workers, rule.options);
   return failureOf(wrapper, data, 3);
 }
 
@@ -89,7 +79,7 @@ Failure failureWith(float feature, ToyModel& model, const NamedRule& rule, int w
 
 TEST_CASE("every rule: a feature that is not finite reaches no merge, and is named") {
   forEveryRule({1, 2, 3}, [](const NamedRule& rule, int w) {
-    for (const float feature : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
+    for (const float feature : {kInfinity, kNan}) {
       auto model = toy();
       const Failure failure = failureWith(feature, model, rule, w);
       CAPTURE(failure.text);
@@ -121,18 +111,18 @@ TEST_CASE("all replicas refuse merged gradients whose update would overflow, and
   for (const int w : {1, 2, 5}) {
     CAPTURE(w);
     const NamedRule rule{"synchronous gradients", SynchronousGradients{}};
-    auto model = toy(/*statistics=*/false), thrown = toy(/*statistics=*/false);
+    auto model = toy(/*statistics=*/false), failing = toy(/*statistics=*/false);
     // Batches kBad - w + 1 to kBad belong to one iteration.
     REQUIRE((kBad + 1) % w == 0);
     const Failure failure = failureWith(-3e38f, model, rule, w, w);
     CHECK(contains(failure.text, "an update would leave numbers that are not finite"));
-    thrown.control().onStep = [](const Batch& batch) {
+    failing.control().onStep = [](const Batch& batch) {
       if (batch.stamp.epoch == 1 && batch.stamp.sequence == kBad) boom();
     };
     ToyIterator data(batches(), kWidth);
-    auto wrapper = wrapperOf(thrown, rule, w);
+    auto wrapper = wrapperOf(failing, w, rule.options);
     failureOf(wrapper, data, 3);
-    CHECK(model.allBits() == thrown.allBits());
+    CHECK(model.allBits() == failing.allBits());
     CHECK(model.iteration() == (kBatches + w - 1) / w + (kBad + 1) / w - 1);
   }
 }
@@ -141,8 +131,7 @@ namespace {
 
 /// Trains two replicas until a merge overflows, and checks that the model holds the one before.
 void checkLastMerge(const NamedRule& rule, const std::vector<ToyBatch>& batches, int devices) {
-  CAPTURE(rule.name);
-  CAPTURE(devices);
+  INFO("name ", rule.name, ", devices ", devices);
   const auto fresh = [] {
     return ToyModel({.size = kWidth, .training = {.updater = Sgd{.learningRate = 0.5}}});
   };
@@ -154,8 +143,8 @@ void checkLastMerge(const NamedRule& rule, const std::vector<ToyBatch>& batches,
     ++merges;
   });
   ToyIterator first(batches, kWidth), second(batches, kWidth);
-  auto watchedWrapper = wrapperOf(watched, rule, rule.workers(2), {listener}, devices),
-       wrapper = wrapperOf(model, rule, rule.workers(2), {}, devices);
+  auto watchedWrapper = wrapperOf(watched, rule.workers(2), rule.options, devices, {listener}),
+       wrapper = wrapperOf(model, rule.workers(2), rule.options, devices);
   CHECK(contains(failureOf(watchedWrapper, first).text, "not"));
   CHECK(merges >= 1);
   const Failure failure = failureOf(wrapper, second);
@@ -211,36 +200,28 @@ namespace {
 
 /// Averages, and after one iteration writes an infinite number into the merged copies itself.
 struct WritesInfinity {
+  struct Rule final : Strategy {
+    explicit Rule(const WritesInfinity& options) : at(options.iteration), throws(options.mayThrow) {}
+    std::string describe() const override { return "averaging, and infinity"; }
+    StrategyTraits traits(int) const override { return {.mayThrow = throws}; }
+    RoundPlan plan(const TrainingProgress&) override { return {}; }
+    void land(int, const Round& round, MergeOps& ops) override {
+      ops.mergeState(round.weights);
+      if (round.iteration != at) return;
+      const SharedBlock& parameters = ops.block(BlockKind::Parameters);
+      ops.eachShare(kWidth, [&](const Share& share) {
+        for (const std::size_t w : share.workers) parameters.mergedCopies[w].data<float>()[3] = kInfinity;
+      });
+    }
+    const std::int64_t at;
+    const bool throws;
+  };
   std::int64_t iteration = 1;
   bool mayThrow = true;
 
   void validate() const {}
-  std::unique_ptr<Strategy> make() const;
+  std::unique_ptr<Strategy> make() const { return std::make_unique<Rule>(*this); }
 };
-
-class WritesInfinityStrategy final : public Strategy {
- public:
-  explicit WritesInfinityStrategy(const WritesInfinity& options) : options_(options) {}
-  std::string describe() const override { return "averaging, and infinity"; }
-  StrategyTraits traits(int) const override { return {.mayThrow = options_.mayThrow}; }
-  RoundPlan plan(const TrainingProgress&) override { return {}; }
-  void land(int, const Round& round, MergeOps& ops) override {
-    ops.mergeState(round.weights);
-    if (round.iteration != options_.iteration) return;
-    const SharedBlock& parameters = ops.block(BlockKind::Parameters);
-    ops.eachShare(kWidth, [&](const Share& share) {
-      for (const std::size_t w : share.workers)
-        parameters.mergedCopies[w].data<float>()[3] = std::numeric_limits<float>::infinity();
-    });
-  }
-
- private:
-  const WritesInfinity options_;
-};
-
-std::unique_ptr<Strategy> WritesInfinity::make() const {
-  return std::make_unique<WritesInfinityStrategy>(*this);
-}
 
 }  // namespace
 
@@ -254,23 +235,20 @@ TEST_CASE("merges on devices are checked later, but the model takes finite numbe
     after.push_back(dynamic_cast<ToyModel&>(event.trainer.model()).allBits());
   });
   ToyIterator data(batches(), kWidth);
-  wrapperOf(watched, {"none", WritesInfinity{.iteration = -1}}, 2, {watch}).fit(data);
+  wrapperOf(watched, 2, WritesInfinity{.iteration = -1}, 0, {watch}).fit(data);
   constexpr std::int64_t kLast = (kBatches + 1) / 2;
   REQUIRE(after.size() == kLast + 1);
   for (const int devices : {1, 2})
     for (const bool mayThrow : {true, false})
       for (const bool listens : {false, true})
         for (const std::int64_t iteration : {std::int64_t{1}, std::int64_t{3}, kLast}) {
-          CAPTURE(devices);
-          CAPTURE(mayThrow);
-          CAPTURE(listens);
-          CAPTURE(iteration);
+          INFO("devices ", devices, ", mayThrow ", mayThrow, ", listens ", listens, ", iteration ",
+               iteration);
           auto model = toy();
           model.state();
           const auto reader = onMerge([](const MergeEvent& event) { event.trainer.model(); });
           const WritesInfinity rule{.iteration = iteration, .mayThrow = mayThrow};
-          auto wrapper =
-              wrapperOf(model, {"one", rule}, 2, listens ? Listeners{reader} : Listeners{}, devices);
+          auto wrapper = wrapperOf(model, 2, rule, devices, listens ? Listeners{reader} : Listeners{});
           const Failure failure = failureOf(wrapper, data);
           CAPTURE(failure.text);
           // The listener's call finds it, or else the end of the next round.
@@ -292,12 +270,8 @@ TEST_CASE("fit() ends before an update that would overflow, and the model holds 
   auto model = toy(), expected = toy();
   model.control().reportedScore = [](const Batch&, double) { return 1; };
   ToyIterator data(all, kWidth), few(before, kWidth);
-  try {
-    model.fit(data);
-    CHECK(false);
-  } catch (const NonFiniteScore& error) {
-    CHECK(contains(error.what(), "batch 7 of epoch 1: an update would leave numbers that are not finite"));
-  }
+  CHECK_CONTAINS(thrown<NonFiniteScore>([&] { model.fit(data); }),
+                 "batch 7 of epoch 1: an update would leave numbers that are not finite");
   expected.fit(few);
   CHECK(model.parameters() == expected.parameters());
   CHECK(model.updaterState("velocity") == expected.updaterState("velocity"));

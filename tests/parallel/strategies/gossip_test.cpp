@@ -1,13 +1,10 @@
 #include "muster/parallel/strategies/gossip.h"
 
 #include "muster/parallel/exchange/host_exchange.h"
-#include "tests/parallel/one_segment.h"
+#include "tests/parallel/replicas.h"
 #include "tests/parallel/rule_wrapper.h"
-#include "tests/parallel/strategies/reference.h"
 #include "tests/support/on_merge.h"
-#include "tests/support/recording_listener.h"
 #include "tests/support/rounding.h"
-#include "tests/support/thrown.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -45,66 +42,52 @@ std::shared_ptr<Listener> recordValues(std::vector<double>& all) {
   });
 }
 
-/// Replicas that the rule mixes without training in between.
+/// Replicas that the rule mixes without training in between. @param value  of element i of worker w
 struct Mixed {
-  Mixed(GossipGraph graph, int workers, std::int64_t elements)
-      : strategy(Gossip{.graph = graph}.make()), weights(static_cast<std::size_t>(workers), 1) {
-    const auto table = oneSegment(elements);
-    for (int w = 0; w < workers; ++w)
-      owned.push_back(StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, table));
-    std::vector<std::vector<StateBlock*>> states;
-    for (auto& block : owned) states.push_back({&block});
-    exchange = std::make_unique<HostExchange>(states, UpdaterState::Average);
-    exchange->makeStrategyBlocks(strategy->blocks(workers));
-    strategy->begin(*exchange);
+  Mixed(GossipGraph graph, int workers, std::int64_t elements, double (*value)(int w, std::int64_t i))
+      : strategy(Gossip{.graph = graph}.make()),
+        weights(static_cast<std::size_t>(workers), 1),
+        replicas(firstWorkers(workers), {{"parameters", BlockKind::Parameters, MergeRule::Average, elements}},
+                 [&](int w, std::size_t, std::int64_t i) { return value(w, i); }),
+        exchange(replicas.states, UpdaterState::Average),
+        means(meansNow(elements)) {
+    exchange.makeStrategyBlocks(strategy->blocks(workers));
+    strategy->begin(exchange);
   }
   void round() {
     const Round now{.weights = weights};
     strategy->prepare(now);
-    for (int w = 0; w < exchange->participants(); ++w) {
-      MergeOps ops(*exchange, w, context);
+    for (int w = 0; w < exchange.participants(); ++w) {
+      MergeOps ops(exchange, w, context);
       strategy->land(0, now, ops);
     }
   }
-  float& at(std::size_t worker, std::int64_t i) { return owned[worker].values.data<float>()[i]; }
-  double mean(std::int64_t i) {
-    double sum = 0;
-    for (std::size_t w = 0; w < owned.size(); ++w) sum += at(w, i);
-    return sum / static_cast<double>(owned.size());
+  /// Of each element, over all workers.
+  std::vector<double> meansNow(std::int64_t elements) const {
+    std::vector<double> all;
+    for (std::int64_t i = 0; i < elements; ++i) {
+      double sum = 0;
+      for (std::size_t w = 0; w < weights.size(); ++w) sum += replicas.values(w)[i];
+      all.push_back(sum / static_cast<double>(weights.size()));
+    }
+    return all;
   }
 
   std::unique_ptr<Strategy> strategy;
   std::vector<double> weights;
-  std::vector<StateBlock> owned;
-  std::unique_ptr<Exchange> exchange;
+  Replicas replicas;
+  HostExchange exchange;
+  const std::vector<double> means;  // before the first round
   Context context;
 };
 
 }  // namespace
 
-TEST_CASE("against NumPy: gossip") {
-  if (!numpyFound()) return;
-  for (const auto graph : kGraphs)
-    for (const int frequency : {1, 3})
-      checkAgainstNumpy("gossip", fmt::format("graph={} frequency={}", nameOf(graph), frequency),
-                        Gossip{.graph = graph, .frequency = frequency});
-  checkAgainstNumpy("gossip", "graph=ring frequency=2 state=keep",
-                    Gossip{.graph = GossipGraph::Ring, .frequency = 2, .updaterState = UpdaterState::Keep});
-  checkAgainstNumpy("gossip", "graph=pairs frequency=2 state=reset",
-                    Gossip{.graph = GossipGraph::Pairs, .frequency = 2, .updaterState = UpdaterState::Reset});
-  for (const auto& [name, codec] : codecsInNumpy())
-    for (const auto graph : {GossipGraph::Ring, GossipGraph::Complete})
-      checkAgainstNumpy("gossip", fmt::format("graph={} frequency=2 codec={}", nameOf(graph), name),
-                        Gossip{.graph = graph, .frequency = 2, .codec = codec});
-}
-
 TEST_CASE("the graphs' matrices are doubly stochastic, and as sparse as promised") {
   for (const auto graph : kGraphs)
     for (const std::size_t workers : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 33})
       for (std::int64_t round = 0; round < 40; ++round) {
-        CAPTURE(nameOf(graph));
-        CAPTURE(workers);
-        CAPTURE(round);
+        INFO("graph ", nameOf(graph), ", workers ", workers, ", round ", round);
         const auto all = matrix(graph, workers, round);
         bool good = true;
         for (std::size_t i = 0; i < workers; ++i) {
@@ -139,27 +122,23 @@ TEST_CASE("with Pairs each two workers mix once in a tournament; exponential hop
       }
   }
   using Workers = std::vector<std::size_t>;
-  CHECK(neighbourhood(GossipGraph::Exponential, 0, 6, 0) == Workers{0, 5});
-  CHECK(neighbourhood(GossipGraph::Exponential, 0, 6, 1) == Workers{0, 4});
-  CHECK(neighbourhood(GossipGraph::Exponential, 0, 6, 2) == Workers{0, 2});
-  CHECK(neighbourhood(GossipGraph::Exponential, 0, 6, 3) == Workers{0, 5});
+  const std::size_t peers[] = {5, 4, 2, 5};  // of worker 0, by round
+  for (const std::size_t round : {0, 1, 2, 3})
+    CHECK(neighbourhood(GossipGraph::Exponential, 0, 6, static_cast<std::int64_t>(round)) ==
+          Workers{0, peers[round]});
   CHECK(neighbourhood(GossipGraph::Ring, 0, 4, 7) == Workers{0, 1, 3});
 }
 
 TEST_CASE("one peer a round on the exponential graph gives the exact mean after log2(workers) rounds") {
   for (const int workers : {2, 4, 8, 16, 6}) {
     CAPTURE(workers);
-    Mixed mixed(GossipGraph::Exponential, workers, 20);
-    for (std::size_t w = 0; w < mixed.owned.size(); ++w)
-      for (std::int64_t i = 0; i < 20; ++i)
-        mixed.at(w, i) = static_cast<float>((37 * w + 11 * i) % 201) - 100;
-    std::vector<double> means;
-    for (std::int64_t i = 0; i < 20; ++i) means.push_back(mixed.mean(i));
+    Mixed mixed(GossipGraph::Exponential, workers, 20,
+                [](int w, std::int64_t i) { return static_cast<double>((37 * w + 11 * i) % 201 - 100); });
     bool exact = true;
     for (int hop = 1; hop < workers; hop *= 2) mixed.round();
-    for (std::size_t w = 0; w < mixed.owned.size(); ++w)
-      for (std::int64_t i = 0; i < 20; ++i)
-        exact = exact && mixed.at(w, i) == static_cast<float>(means[static_cast<std::size_t>(i)]);
+    for (int w = 0; w < workers; ++w)
+      for (std::size_t i = 0; i < 20; ++i)
+        exact = exact && mixed.replicas.values(w)[i] == static_cast<float>(mixed.means[i]);
     CHECK(exact == (workers != 6));
   }
 }
@@ -167,20 +146,15 @@ TEST_CASE("one peer a round on the exponential graph gives the exact mean after 
 TEST_CASE("mixing keeps the mean of the replicas, which is the merged copy") {
   for (const auto graph : kGraphs)
     for (const int workers : {2, 3, 4, 5, 8}) {
-      CAPTURE(nameOf(graph));
-      CAPTURE(workers);
-      Mixed mixed(graph, workers, 5);
-      for (std::size_t w = 0; w < mixed.owned.size(); ++w)
-        for (std::int64_t i = 0; i < 5; ++i) mixed.at(w, i) = static_cast<float>(std::sin(7.0 * w + i));
-      std::vector<double> means;
-      for (std::int64_t i = 0; i < 5; ++i) means.push_back(mixed.mean(i));
+      INFO("graph ", nameOf(graph), ", workers ", workers);
+      Mixed mixed(graph, workers, 5, [](int w, std::int64_t i) { return std::sin(7.0 * w + i); });
       for (int round = 1; round <= 6; ++round) {
         mixed.round();
-        for (std::int64_t i = 0; i < 5; ++i) {
-          const double mean = means[static_cast<std::size_t>(i)];
+        const auto means = mixed.meansNow(5);
+        for (std::size_t i = 0; i < 5; ++i) {
           // Each round rounds each replica once, with values below 1; the merged copy is rounded, too.
-          CHECK(std::abs(mixed.mean(i) - mean) <= roundings(round));
-          CHECK(std::abs(mixed.exchange->blocks()[0].mergedCopy().data<float>()[i] - mean) <=
+          CHECK(std::abs(means[i] - mixed.means[i]) <= roundings(round));
+          CHECK(std::abs(mixed.exchange.blocks()[0].mergedCopy().data<float>()[i] - mixed.means[i]) <=
                 roundings(round + 1));
         }
       }
@@ -205,9 +179,8 @@ TEST_CASE("rounds equal those worked out by hand: a ring of four, of which two t
     // 1/3 or -1/3.
     std::vector<double> distances;
     const auto listener = recordValues(distances);
-    auto builder = ParallelWrapper::Builder(model);
-    builder.workers(4).pinThreads(false).internals({.pretendedDevices = devices}).listeners({listener});
-    builder.strategy(Gossip{.graph = GossipGraph::Ring, .measureDistance = true}).build().fit(data);
+    const Gossip ring{.graph = GossipGraph::Ring, .measureDistance = true};
+    wrapperOf(model, 4, ring, devices, {listener}).fit(data);
     REQUIRE(distances.size() == 2);
     CHECK(distances[0] == doctest::Approx(std::sqrt(1.25) / 7.5).epsilon(1e-6));
     CHECK(distances[1] == doctest::Approx(distances[0] / 3).epsilon(1e-5));
@@ -248,8 +221,7 @@ TEST_CASE("forming the replicas' mean rarely changes no replica") {
     const Trained always = trained(1, 0, 3);
     for (const std::int64_t every : {2, 3, 1000})
       for (const int devices : {0, 2}) {
-        CAPTURE(every);
-        CAPTURE(devices);
+        INFO("every ", every, ", devices ", devices);
         const Trained seldom = trained(every, devices, devices == 0 ? 1 : 3);
         REQUIRE(seldom.steps.size() == always.steps.size());
         bool same = true;
@@ -276,22 +248,7 @@ TEST_CASE("between two means listeners get the last one, and a stop forms a new 
   auto data = ToyIterator::ofValues({8, 16, 24, 8, 16, 24, 8, 16, 24, 8, 16, 24, 8, 16, 24, 8, 16, 24});
   wrapperOf(model, 3, Gossip{.graph = GossipGraph::Ring, .modelEvery = 3}, 0, {looking}).fit(data);
   REQUIRE(models.size() == 5);
-  CHECK(models[0] == 0);
-  CHECK(models[1] == 0);
-  CHECK(models[2] == 14);
-  CHECK(models[3] == 14);
+  CHECK(std::vector(models.begin(), models.end() - 1) == std::vector<float>{0, 0, 14, 14});
   CHECK(model.parameters()[0] == models[4]);
   CHECK(models[4] >= 15);
-}
-
-TEST_CASE("options out of range are refused by name") {
-  const auto refusal = [](const Gossip& options) {
-    return thrown<InvalidArgument>([&] { options.validate(); });
-  };
-  CHECK(refusal({.graph = static_cast<GossipGraph>(9)}) == "gossip: there is no graph 9");
-  CHECK(refusal({.frequency = 0}) == "gossip: every must be between 1 and 1099511627776, got 0");
-  CHECK(refusal({.modelEvery = 0}) == "gossip: modelEvery must be between 1 and 1099511627776, got 0");
-  CHECK(refusal({.modelEvery = 2, .measureDistance = true}) ==
-        "gossip: measureDistance needs the mean of the replicas in every round, but modelEvery is 2");
-  CHECK(Gossip{.frequency = 2}.make()->describe() == "gossip (exponential) every 2 iterations");
 }

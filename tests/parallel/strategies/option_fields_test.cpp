@@ -1,8 +1,5 @@
 #include "muster/parallel/strategies/option_fields.h"
 
-#include <cmath>
-#include <limits>
-
 #include "muster/parallel/strategies/averaging.h"
 #include "muster/parallel/strategies/named_options.h"
 #include "muster/parallel/strategies/saved_numbers.h"

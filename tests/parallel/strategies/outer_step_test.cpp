@@ -51,33 +51,23 @@ struct Outer {
 
 }  // namespace
 
-TEST_CASE("rate 1 without momentum copies the mean") {
-  for (const bool atOnce : {false, true}) {
-    Outer outer({});
-    CHECK(outer.take(2, 4, atOnce) == 3);
-    CHECK(outer.outer() == 3);
-  }
-}
-
-TEST_CASE("momentum adds the moves before") {
-  // D = 0.5 (3 - 1) = 1, W = 2. Then D = 0.5 * 1 + 0.5 (4 - 2) = 1.5, W = 3.5.
-  for (const bool atOnce : {false, true}) {
-    Outer outer({.rate = 0.5, .momentum = 0.5});
-    CHECK(outer.take(2, 4, atOnce) == 2);
-    CHECK(outer.take(3, 5, atOnce) == 3.5f);
-    CHECK(outer.outer() == 3.5f);
-  }
-}
-
-TEST_CASE("with Nesterov momentum workers train from a point ahead") {
-  // D = 0.5 (3 - 1) = 1, W = 2, base W + D / 2 = 2.5. Then D = 0.5 * 1 + 0.5 (4.5 - 2.5) = 1.5, W = 3.5,
-  // base 4.25.
-  for (const bool atOnce : {false, true}) {
-    Outer outer({.rate = 0.5, .momentum = 0.5, .nesterov = true});
-    CHECK(outer.take(2, 4, atOnce) == 2.5f);
-    CHECK(outer.take(4, 5, atOnce) == 4.25f);
-    CHECK(outer.outer() == 3.5f);
-  }
+TEST_CASE("momentum adds the moves before; with Nesterov momentum workers train from a point ahead") {
+  struct Row {
+    OuterStep step;
+    float trained, first, second,
+        outer;  // workers to 2 and 4, then both to `trained`; the bases; W at the end
+  };
+  // D = 0.5 (3 - 1) = 1, W = 2. Then D = 0.5 * 1 + 0.5 (4 - 2) = 1.5, W = 3.5. With Nesterov the first base
+  // is W + D / 2 = 2.5, and D = 0.5 * 1 + 0.5 (4.5 - 2.5) = 1.5, W = 3.5, base 4.25.
+  for (const Row& row : {Row{{}, 5, 3, 5, 5}, Row{{.rate = 0.5, .momentum = 0.5}, 4, 2, 3.5f, 3.5f},
+                         Row{{.rate = 0.5, .momentum = 0.5, .nesterov = true}, 4.5f, 2.5f, 4.25f, 3.5f}})
+    for (const bool atOnce : {false, true}) {
+      CAPTURE(row.step.describe());
+      Outer outer(row.step);
+      CHECK(outer.take(2, 4, atOnce) == row.first);
+      CHECK(outer.take(row.trained, row.trained, atOnce) == row.second);
+      CHECK(outer.outer() == row.outer);
+    }
 }
 
 TEST_CASE("a step is described, and refuses options out of range") {

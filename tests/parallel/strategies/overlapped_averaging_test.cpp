@@ -1,23 +1,11 @@
 #include "muster/parallel/strategies/overlapped_averaging.h"
 
 #include "tests/parallel/rule_wrapper.h"
-#include "tests/parallel/strategies/reference.h"
 #include "tests/support/on_merge.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
 using namespace muster::test;
-
-namespace {
-
-using Pull = OverlappedAveraging::Pull;
-using Eager = OverlappedAveraging::Eager;
-
-std::string refusal(const OverlappedAveraging& options) {
-  return thrown<InvalidArgument>([&] { options.validate(); });
-}
-
-}  // namespace
 
 TEST_CASE("a listener tells a launch from a landing, and sees the merged model and each replica") {
   // p = 0, worker 0 on {2}, worker 1 on {6}, learning rate 0.5; launched after iterations 1 and 3, landed
@@ -60,52 +48,4 @@ TEST_CASE("a period no longer than the delay merges at once") {
   const auto period = Period::postLocal(5, 4);
   CHECK(trainRule(OverlappedAveraging{.frequency = Period::postLocal(1000, 4)}) == trainRule(Averaging{}));
   CHECK(trainRule(OverlappedAveraging{.frequency = period}) != trainRule(Averaging{.frequency = period}));
-}
-
-TEST_CASE("with a pull of strength 0 the workers train by themselves") {
-  const int workers = 3;
-  auto model = ruleToy();
-  ToyIterator data(ruleBatches(workers), kRuleWidth);
-  wrapperOf(
-      model, workers,
-      OverlappedAveraging{
-          .frequency = 3, .delay = 1, .landing = Pull{.strength = 0}, .updaterState = UpdaterState::Keep})
-      .fit(data, 2);
-  checkTrainedAlone(model, workers, 2);
-}
-
-TEST_CASE("against NumPy: the delta form, the pull with momentum, and eager updates") {
-  if (!numpyFound()) return;
-  checkAgainstNumpy("overlapped_averaging", "frequency=3 delay=2",
-                    OverlappedAveraging{.frequency = 3, .delay = 2});
-  checkAgainstNumpy("overlapped_averaging", "frequency=2 delay=1 landing=pull strength=0.6 momentum=0.7",
-                    OverlappedAveraging::overlapLocalSgd());
-  checkAgainstNumpy("overlapped_averaging",
-                    "frequency=3 delay=1 landing=eager rate=0.7 momentum=0.5 nesterov=1 state=keep",
-                    OverlappedAveraging{.frequency = 3,
-                                        .delay = 1,
-                                        .landing = Eager{},
-                                        .rate = 0.7,
-                                        .momentum = 0.5,
-                                        .nesterov = true,
-                                        .updaterState = UpdaterState::Keep});
-  checkAgainstNumpy(
-      "overlapped_averaging", "frequency=4 delay=1 rate=0.8 momentum=0.5 state=reset",
-      OverlappedAveraging{
-          .frequency = 4, .delay = 1, .rate = 0.8, .momentum = 0.5, .updaterState = UpdaterState::Reset});
-}
-
-TEST_CASE("options out of range are refused by name") {
-  CHECK(refusal({.frequency = 3, .delay = 3}) ==
-        "overlapped averaging: delay must be shorter than the period of 3 iterations, got 3");
-  CHECK(refusal({.delay = -1}) == "overlapped averaging: delay cannot be negative, got -1");
-  CHECK(refusal({.landing = Pull{.strength = 1.5}}) ==
-        "overlapped averaging: strength must be in [0, 1], got 1.5");
-  CHECK(refusal({.landing = Pull{.strength = std::nan("")}}) ==
-        "overlapped averaging: strength must be in [0, 1], got nan");
-  CHECK(refusal({.rate = 0}) == "overlapped averaging: rate must be above 0, got 0");
-  CHECK(refusal({.momentum = 1}) == "overlapped averaging: momentum must be in [0, 1), got 1");
-  CHECK(OverlappedAveraging::overlapLocalSgd().make()->describe() ==
-        "overlapped averaging every 2 iterations, delay 1 (rate 1, momentum 0.7, pull 0.6)");
-  OverlappedAveraging::eagerDiloco().validate();
 }

@@ -4,9 +4,8 @@
 #include "muster/core/io/safetensors.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/training/internals.h"
+#include "tests/parallel/builder_of.h"
 #include "tests/support/failure.h"
-#include "tests/support/on_merge.h"
-#include "tests/support/recording_listener.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
@@ -56,12 +55,6 @@ std::unique_ptr<Strategy> BlockMomentum::make() const {
   return std::make_unique<BlockMomentumStrategy>(*this);
 }
 
-ParallelWrapper::Builder wrapperOf(Model& model, int workers) {
-  auto builder = ParallelWrapper::Builder(model);
-  builder.workers(workers).pinThreads(false);
-  return builder;
-}
-
 ToyModel halving() {
   return ToyModel({.training = {.updater = Sgd{.learningRate = 0.5}}});
 }
@@ -80,8 +73,7 @@ TEST_CASE("a user-defined strategy with momentum equals values worked out by han
     CAPTURE(devices);
     auto model = halving();
     auto data = ToyIterator::ofValues(kRounds);
-    auto wrapper =
-        wrapperOf(model, 2).strategy(BlockMomentum{}).internals({.pretendedDevices = devices}).build();
+    auto wrapper = builderOf(model, 2, BlockMomentum{}).internals({.pretendedDevices = devices}).build();
     CHECK(
         wrapper.plan() ==
         fmt::format("2 workers on cpu (1 thread each, not pinned), block momentum 0.5{}: 2 batches per round",
@@ -98,45 +90,17 @@ TEST_CASE("a user-defined strategy with momentum equals values worked out by han
   }
 }
 
-TEST_CASE("numbers that a strategy reports of a round reach the listeners of the merge") {
-  struct Reporting {
-    struct Rule final : Strategy {
-      std::string describe() const override { return "reporting"; }
-      RoundPlan plan(const TrainingProgress& progress) override {
-        reported_ = {{{"period", 2}, {"rounds", static_cast<double>(progress.rounds)}}};
-        return {.iterations = 2};
-      }
-      void land(int, const Round& round, MergeOps& ops) override { ops.mergeState(round.weights); }
-      MergeReport report() const override { return {.values = reported_}; }
-      std::array<MergeValue, 2> reported_;
-    };
-    void validate() const {}
-    std::unique_ptr<Strategy> make() const { return std::make_unique<Rule>(); }
-  };
-  auto model = halving();
-  auto data = ToyIterator::ofValues({1, 2, 3, 4, 5, 6});
-  std::string values;
-  const auto listener = onMerge([&](const MergeEvent& event) {
-    for (const auto& [name, value] : event.values) values += fmt::format("{} {}, ", name, value);
-  });
-  wrapperOf(model, 2).strategy(Reporting{}).listeners({listener}).build().fit(data);
-  CHECK(values == "period 2, rounds 0, period 2, rounds 1, ");
-}
-
-TEST_CASE("another wrapper continues from the model's state, and a changed model starts a new one") {
+TEST_CASE(
+    "a strategy without blocks leaves none, and training without a wrapper discards a strategy's state") {
   auto data = ToyIterator::ofValues(kRounds);
   auto model = halving();
-  wrapperOf(model, 2).strategy(BlockMomentum{}).build().fit(data);
-  auto wrapper = wrapperOf(model, 2).strategy(BlockMomentum{}).build();
-  wrapper.fit(data);
-  CHECK(model.parameters()[0] == 5);
-  model.setParameters({0});
-  wrapper.fit(data);
-  CHECK(model.parameters()[0] == 4);
-  // A strategy without blocks leaves no blocks, and training without a wrapper discards a strategy's state.
-  wrapperOf(model, 2).strategy(Averaging{}).build().fit(data);
+  builderOf(model, 2, BlockMomentum{}).build().fit(data);
+  auto another = builderOf(model, 2, BlockMomentum{}).build();
+  another.fit(data);
+  CHECK(model.parameters()[0] == 5);  // continues with the model's momentum
+  builderOf(model, 2, Averaging{}).build().fit(data);
   CHECK(model.strategyState().empty());
-  wrapper.fit(data);
+  another.fit(data);
   CHECK_FALSE(model.strategyState().empty());
   model.fit(data);
   CHECK(model.strategyState().empty());
@@ -151,7 +115,7 @@ TEST_CASE(
   for (int i = 0; auto& feature : features.span<float>()) feature = static_cast<float>(i++) - 8;
   InMemoryDataSetIterator data(features, Tensor::zeros({8}, DType::Int64), 2);
   const auto trained = [&](MultiLayerNetwork& model) {
-    wrapperOf(model, 2).strategy(BlockMomentum{}).build().fit(data);
+    builderOf(model, 2, BlockMomentum{}).build().fit(data);
     return stateBits(model);
   };
   trained(network);
@@ -169,45 +133,15 @@ TEST_CASE(
 TEST_CASE("options that are out of range, or given twice in different ways, are refused at build()") {
   auto model = halving();
   const auto refusal = [](auto builder) { return thrown<InvalidArgument>([&] { builder.build(); }); };
-  CHECK(refusal(wrapperOf(model, 2).strategy(BlockMomentum{.momentum = 1})) ==
+  CHECK(refusal(builderOf(model, 2, BlockMomentum{.momentum = 1})) ==
         "blockMomentum: momentum must be in [0, 1), got 1");
-  CHECK(refusal(wrapperOf(model, 2).strategy(Averaging{.frequency = 0})) ==
-        "averaging: every must be between 1 and 1099511627776, got 0");
-  CHECK(refusal(wrapperOf(model, 2).strategy(Averaging{}).averagingFrequency(3)) ==
+  CHECK(refusal(builderOf(model, 2, Averaging{}).averagingFrequency(3)) ==
         "averagingFrequency: the strategy has that among its own options; give it in strategy(...)");
-  CHECK(refusal(wrapperOf(model, 2).strategy(Averaging{}).averageUpdaters(true)) ==
+  CHECK(refusal(builderOf(model, 2, Averaging{}).averageUpdaters(true)) ==
         "averageUpdaters: the strategy has that among its own options; give it in strategy(...)");
   auto data = ToyIterator::ofValues(kRounds);
-  CHECK(thrown<TrainingError>(
-            [&] { wrapperOf(model, 2).strategy(BlockMomentum{.frequency = 0}).build().fit(data); }) ==
-        "the first round could not be planned: the strategy's plan: a round must have at least 1 iteration, "
-        "got 0");
-}
-
-TEST_CASE("Averaging as a struct trains as the builder's options do, and Reset sets momentum to zero") {
-  const auto train = [](auto configure) {
-    ToyModel model({.size = 5, .training = halfNesterovs()});
-    ToyIterator data(randomBatches(11, 9, 3, 5), 5);
-    auto builder = ParallelWrapper::Builder(model);
-    configure(builder.workers(2).pinThreads(false));
-    builder.build().fit(data, 2);
-    auto state = model.parameters();
-    const auto velocity = model.updaterState("velocity");
-    state.insert(state.end(), velocity.begin(), velocity.end());
-    return state;
-  };
-  using Builder = ParallelWrapper::Builder;
-  CHECK(train([](Builder& b) { b.strategy(Averaging{.frequency = 3}); }) ==
-        train([](Builder& b) { b.averagingFrequency(3); }));
-  CHECK(train([](Builder& b) {
-          b.strategy(Averaging{.frequency = 2, .updaterState = UpdaterState::Keep});
-        }) == train([](Builder& b) { b.averagingFrequency(2).averageUpdaters(false); }));
-  CHECK(train([](Builder& b) { b.strategy(SynchronousGradients{}); }) ==
-        train([](Builder& b) { b.trainingMode(TrainingMode::SynchronousGradients); }));
-  CHECK(train([](Builder& b) { b.strategy(SharedGradients{}); }) ==
-        train([](Builder& b) { b.trainingMode(TrainingMode::SharedGradients); }));
-  const auto reset =
-      train([](Builder& b) { b.strategy(Averaging{.frequency = 2, .updaterState = UpdaterState::Reset}); });
-  CHECK(std::all_of(reset.begin() + 5, reset.end(), [](float velocity) { return velocity == 0; }));
-  CHECK(reset != train([](Builder& b) { b.averagingFrequency(2); }));
+  CHECK(
+      thrown<TrainingError>([&] { builderOf(model, 2, BlockMomentum{.frequency = 0}).build().fit(data); }) ==
+      "the first round could not be planned: the strategy's plan: a round must have at least 1 iteration, "
+      "got 0");
 }

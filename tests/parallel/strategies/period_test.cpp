@@ -1,57 +1,48 @@
 #include "muster/parallel/strategies/period.h"
 
+#include "muster/core/optim/schedule.h"
+#include "muster/parallel/exchange/host_exchange.h"
+#include "muster/parallel/strategies/any_strategy.h"
+#include "muster/parallel/strategies/averaging.h"
 #include "muster/parallel/strategies/overlapped_averaging.h"
-#include "tests/parallel/builder_of.h"
 #include "tests/parallel/no_exchange.h"
-#include "tests/support/on_merge.h"
-#include "tests/support/thrown.h"
-#include "tests/support/toy_wrapper.h"
+#include "tests/parallel/one_segment.h"
+#include "tests/support/test.h"
 
 using namespace muster;
 using namespace muster::test;
 
 namespace {
 
-constexpr std::int64_t kWidth = 5;
-
 using Iterations = std::vector<std::int64_t>;
 
-std::shared_ptr<Listener> record(Iterations& merges) {
-  return onMerge([&](const MergeEvent& event) { merges.push_back(event.iteration); });
-}
-
-/// The score by iteration, counted over the life of the model.
+/// The mean score of a step, by iteration.
 using Scores = std::function<double(std::int64_t)>;
 
-ToyModel toy(Schedule rate = 0.5, const Scores& scores = {}) {
-  auto control = std::make_shared<ToyControl>();
-  if (scores) control->reportedScore = [=](const Batch& b, double) { return scores(b.stamp.iteration); };
-  return ToyModel({.size = kWidth, .training = {.updater = Nesterovs{.learningRate = rate}}}, control);
-}
-
-template <typename Rule>
-void train(Model& model, Rule rule, int epochs, int workers = 3, Listeners listeners = {}) {
-  ToyIterator data(randomBatches(5, 8 * workers - 1, 4, kWidth, /*ragged=*/true), kWidth);
-  auto builder = ParallelWrapper::Builder(model);
-  builder.workers(workers).pinThreads(false).listeners(std::move(listeners));
-  builder.strategy(rule).build().fit(data, epochs);
-}
-
-/// Every bit of a model after three epochs of 8 iterations.
-template <typename Rule = Averaging>
-std::vector<std::byte> bitsOf(Period period, Schedule rate = 0.5, const Scores& scores = {}) {
-  auto model = toy(rate, scores);
-  train(model, Rule{.frequency = period}, 3);
-  return stateBits(model);
-}
-
-/// The iterations after which two workers were merged, in epochs of 24 iterations.
-Iterations mergesOf(Period period, Schedule rate = 0.5, const Scores& scores = {}, int epochs = 1) {
-  auto model = toy(rate, scores);
+/// The iterations after which a rule merges an epoch of 24 iterations.
+Iterations mergesOf(const AnyStrategy& rule, const Schedule& rate = 0.5, const Scores& scores = {}) {
+  auto block = StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, oneSegment(1));
+  HostExchange exchange({{&block}}, UpdaterState::Average);
+  const auto strategy = rule.make();
+  exchange.makeStrategyBlocks(strategy->blocks(1));
+  strategy->begin(exchange);
   Iterations merges;
-  ToyIterator data(randomBatches(5, 48, 2, kWidth), kWidth);
-  builderOf(model, 2, Averaging{.frequency = period}).listeners({record(merges)}).build().fit(data, epochs);
+  for (TrainingProgress now; now.iteration < 24; ++now.rounds) {
+    now.learningRate = rate.at(now.iteration);
+    const RoundPlan plan = strategy->plan(now);
+    const auto begin =
+        std::exchange(now.iteration, std::min<std::int64_t>(24, now.iteration + plan.iterations));
+    double sum = 0;
+    for (auto i = begin; i < now.iteration; ++i) sum += scores ? scores(i) : 0;
+    now.score = sum / static_cast<double>(now.iteration - begin);
+    now.inFlight = plan.land.empty() ? plan.launch : FragmentSet::none();
+    if (now.inFlight.empty()) merges.push_back(now.iteration);
+  }
   return merges;
+}
+
+Iterations mergesOf(const Period& period, const Schedule& rate = 0.5, const Scores& scores = {}) {
+  return mergesOf(AnyStrategy(Averaging{.frequency = period}), rate, scores);
 }
 
 std::int64_t iterationsAt(Period period, const TrainingProgress& progress) {
@@ -59,10 +50,6 @@ std::int64_t iterationsAt(Period period, const TrainingProgress& progress) {
   PeriodState state(period);
   state.begin(exchange);
   return state.iterations(progress);
-}
-
-std::string refusal(const Period& period) {
-  return thrown<InvalidArgument>([&] { period.validate("gossip"); });
 }
 
 }  // namespace
@@ -97,18 +84,11 @@ TEST_CASE("post-local: the first part may have rounds of its own, and may end wi
   CHECK(period.describe() == "every 4 iterations up to epoch 1, then every 8 iterations");
 }
 
-TEST_CASE("QSR at a constant learning rate is a fixed period, with the same bits of a training") {
-  CHECK(bitsOf(Period::qsr(2, {.alpha = 0.9})) == bitsOf(3));  // floor(1.8^2)
-  CHECK(bitsOf(Period::qsr(4, {.alpha = 0.9})) == bitsOf(4));
-  CHECK(bitsOf(Period::qsr(4, {.alpha = 0})) == bitsOf(4));
-  CHECK(bitsOf<OuterAveraging>(Period::qsr(2, {.alpha = 0.9})) == bitsOf<OuterAveraging>(3));
-  CHECK(bitsOf(Period::qsr(2, {.alpha = 0.9})) != bitsOf(2));
-}
-
 TEST_CASE("QSR computes the period from the learning rate after each merge") {
   const auto at = [](QuadraticSynchronisation rule, double rate) {
     return iterationsAt(Period::qsr(2, rule), {.learningRate = rate});
   };
+  CHECK(at({.alpha = 0.9}, 0.5) == 3);  // floor(1.8^2)
   CHECK(at({.alpha = 0.3}, 0.1) == 9);  // although 0.3 / 0.1 is below 3 in float64
   CHECK(at({.alpha = 0.3}, 0.11) == 7);
   CHECK(at({.alpha = 0.3, .power = 3}, 0.1) == 27);
@@ -121,29 +101,21 @@ TEST_CASE("QSR computes the period from the learning rate after each merge") {
   CHECK(Period::qsr(2, {.alpha = 0.5}).describe() == "every 2 iterations or more (QSR, alpha 0.5)");
 }
 
-TEST_CASE("AdaComm at a constant score that never shrinks is a fixed period") {
-  const Scores constant = [](std::int64_t) { return 0.7; };
-  const auto period = Period::adaComm(3, {.interval = 2, .shrink = 1});
-  CHECK(bitsOf(period, 0.5, constant) == bitsOf(3, 0.5, constant));
-  CHECK(bitsOf<OuterAveraging>(period, 0.5, constant) == bitsOf<OuterAveraging>(3, 0.5, constant));
-  CHECK(bitsOf(period, 0.5) != bitsOf(3, 0.5));
-  CHECK(period.describe() == "every 3 iterations at first (AdaComm)");
-}
-
 TEST_CASE("AdaComm's rounds equal those worked out by hand") {
+  const auto merges = [](std::int64_t first, double shrink, const Scores& scores) {
+    return mergesOf(Period::adaComm(first, {.interval = 2, .shrink = shrink}), 0.5, scores);
+  };
+  CHECK(merges(3, 1, [](std::int64_t) { return 0.7; }) == mergesOf(3));  // a constant score
+  CHECK(Period::adaComm(3).describe() == "every 3 iterations at first (AdaComm)");
   // From iteration 8 on, a quarter of the score: sqrt(1/4) * 4 = 2.
   const Scores quarter = [](std::int64_t iteration) { return iteration < 8 ? 16.0 : 4.0; };
-  const auto merges = [&](double shrink) {
-    return mergesOf(Period::adaComm(4, {.interval = 2, .shrink = shrink}), 0.5, quarter);
-  };
   // After 8: 4 as before. After 16: sqrt(4/16) * 4 = 2.
-  CHECK(merges(1) == Iterations{4, 8, 12, 16, 18, 20, 22, 24});
+  CHECK(merges(4, 1, quarter) == Iterations{4, 8, 12, 16, 18, 20, 22, 24});
   // After 8 the formula gives no smaller period, so it is halved: 2. After 12 likewise: 1.
-  CHECK(merges(0.5) == Iterations{4, 8, 10, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24});
+  CHECK(merges(4, 0.5, quarter) == Iterations{4, 8, 10, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24});
   // The score rises fourfold after 8: the period doubles from the interval's end on.
   const Scores rising = [](std::int64_t iteration) { return iteration < 8 ? 1.0 : 4.0; };
-  CHECK(mergesOf(Period::adaComm(2, {.interval = 2, .shrink = 1}), 0.5, rising) ==
-        Iterations{2, 4, 6, 8, 10, 12, 16, 20, 24});
+  CHECK(merges(2, 1, rising) == Iterations{2, 4, 6, 8, 10, 12, 16, 20, 24});
 }
 
 TEST_CASE("with a delay AdaComm uses the scores of both parts of a round") {
@@ -151,19 +123,14 @@ TEST_CASE("with a delay AdaComm uses the scores of both parts of a round") {
   const Scores apart = [](std::int64_t iteration) {
     return iteration < 8 ? 10.0 : iteration % 4 < 2 ? 4.0 : 16.0;
   };
-  auto model = toy(0.5, apart);
-  Iterations all;
-  train(model, OverlappedAveraging{.frequency = Period::adaComm(4, {.interval = 2, .shrink = 1}), .delay = 2},
-        3, 3, {record(all)});
-  // The end of an epoch also merges the steps since the launch.
-  all.erase(std::ranges::unique(all).begin(), all.end());
-  CHECK(all == Iterations{2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24});
+  const auto period = Period::adaComm(4, {.interval = 2, .shrink = 1});
+  CHECK(mergesOf(AnyStrategy(OverlappedAveraging{.frequency = period, .delay = 2}), 0.5, apart) ==
+        Iterations{4, 8, 12, 16, 20, 24});
 }
 
 TEST_CASE("AdaComm's period grows as the learning rate decays, by the root of the rates' ratio") {
-  const Scores constant = [](std::int64_t) { return 2.0; };
   const StepSchedule rate{.initial = 1, .decay = 0.25, .every = 8};
-  CHECK(mergesOf(Period::adaComm(2, {.interval = 100}), rate, constant) ==
+  CHECK(mergesOf(Period::adaComm(2, {.interval = 100}), rate, [](std::int64_t) { return 2.0; }) ==
         Iterations{2, 4, 6, 8, 12, 16, 24});
 }
 
@@ -173,43 +140,4 @@ TEST_CASE("AdaComm ignores scores that are not positive") {
     CHECK(mergesOf(period, 0.5, [=](std::int64_t) { return score; }) == Iterations{6, 12, 18, 24});
   CHECK(mergesOf(period, 0.5, [](std::int64_t i) { return i < 6 ? 1.0 : -1.0; }) ==
         Iterations{6, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24});
-}
-
-TEST_CASE("AdaComm's state is saved and resumed with the model") {
-  const Scores falling = [](std::int64_t iteration) {
-    return std::exp(-0.05 * static_cast<double>(iteration));
-  };
-  const auto check = [&](auto rule) {
-    rule.frequency = Period::adaComm(7, {.interval = 2, .shrink = 1});
-    auto whole = toy(0.5, falling), first = toy(0.5, falling), second = toy(0.5, falling);
-    Iterations merges, later;
-    train(whole, rule, 6, 3, {record(merges)});
-    train(first, rule, 3);
-    second.copyStateFrom(first);
-    train(second, rule, 3, 3, {record(later)});
-    CHECK(stateBits(second) == stateBits(whole));
-    REQUIRE(!later.empty());
-    CHECK(later.front() - 24 < 7);  // a restarted period would end with the epoch, at 7
-    CHECK(std::ranges::equal(later, std::span(merges).last(later.size())));
-  };
-  check(Averaging{});
-  check(OuterAveraging{.momentum = 0.5});
-}
-
-TEST_CASE("options out of range are refused by name") {
-  CHECK(refusal(0) == "gossip: every must be between 1 and 1099511627776, got 0");
-  CHECK(refusal(Period::postLocal(-1, 3)) == "gossip: period.until cannot be negative, got -1");
-  CHECK(refusal(Period::qsr(1, {.alpha = -1})) == "gossip: period.alpha must be at least 0, got -1");
-  CHECK(refusal(Period::qsr(1, {.alpha = 1, .power = 0})) == "gossip: period.power must be above 0, got 0");
-  CHECK(refusal(Period::adaComm(1, {.interval = 0})) ==
-        "gossip: period.interval must be between 1 and 1099511627776, got 0");
-  CHECK(refusal(Period::adaComm(1, {.shrink = 0})) == "gossip: period.shrink must be in (0, 1], got 0");
-  CHECK(refusal(Period::adaComm(1, {.shrink = std::nan("")})) ==
-        "gossip: period.shrink must be in (0, 1], got nan");
-  Period period = 3;
-  period.first = 0;
-  CHECK(refusal(period) == "gossip: period.first must be between 1 and 1099511627776, got 0");
-  period = 3;
-  period.untilEpoch = -1;
-  CHECK(refusal(period) == "gossip: period.untilEpoch cannot be negative, got -1");
 }

@@ -1,15 +1,13 @@
 #pragma once
 
-#include <functional>
+#include <doctest/doctest.h>
+
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "muster/core/listeners/merged_model_average.h"
-#include "muster/parallel/parallel_wrapper.h"
-#include "muster/parallel/strategies/codec.h"
 
 namespace muster::test {
 
@@ -21,12 +19,7 @@ namespace muster::test {
 // replicas and on pretended devices. To add a rule:
 //
 //   1. Write <rule>.py from the formulas in the paper: a class as common.py describes, and `main(Rule)`.
-//   2. In <rule>_test.cpp, which CMakeLists.txt links to muster_test_rules, a case for its options:
-//        TEST_CASE("against NumPy") {
-//          if (!numpyFound()) return;  // a visible skip
-//          checkAgainstNumpy("elastic_averaging", "frequency=3 alpha=0.3",
-//                            ElasticAveraging{.frequency = 3, .alpha = 0.3});
-//        }
+//   2. Add a case to numpy_test.cpp with a row for each choice of options.
 //
 // Tolerance: both sides compute in float64 from the same bits, so they differ by rounding. A training has at
 // most 20 local steps and 20 merges; an element of a step is a sum of at most 5 * 6 products and a few
@@ -37,34 +30,18 @@ namespace muster::test {
 // 10 * 2^-53 < 1e-10. A wrong formula is off by 1e-3.
 inline constexpr double kNumpyTolerance = 1e-10;
 
-/// Whether `python3`, or the Python that MUSTER_NUMPY_PYTHON names, can import numpy; skips the test case if
-/// not.
-bool numpyFound();
+/// A rule by its name and options in words, and its script's options: "name=value name=value". In both
+/// {codec} is each elementwise codec in turn, {half} the size of a group: half of the workers if they are
+/// even, else 1; {speeds} are those of the workers.
+struct NumpyRow {
+  std::string strategy, options, script;
+};
 
-/// Adds the strategy for this number of workers to a builder.
-using StrategyFor = std::function<void(ParallelWrapper::Builder&, int workers)>;
-
-/// Runs reference/<script>.py with these options, trains in the same way, and compares the user's model after
-/// every merge.
-/// @param options  "name=value name=value".
+/// Runs reference/<script>.py with each row's options, trains in the same way, and compares the user's model
+/// after every merge. The case is skipped if neither `python3`, nor the Python that MUSTER_NUMPY_PYTHON
+/// names, can import numpy.
 /// @param average  if set, compares the average of the merged models instead of the model.
-void checkAgainstNumpy(std::string_view script, const std::string& options, const StrategyFor& strategy,
+void checkAgainstNumpy(std::string_view script, const std::vector<NumpyRow>& rows,
                        const std::optional<MergedModelAverageOptions>& average = {});
-
-template <StrategyOptions T>
-void checkAgainstNumpy(std::string_view script, const std::string& options, const T& strategy) {
-  checkAgainstNumpy(script, options,
-                    [&](ParallelWrapper::Builder& builder, int) { builder.strategy(strategy); });
-}
-
-/// Codecs by their names in the scripts, one of each elementwise kind. Codecs are discontinuous: a difference
-/// in rounding changes what is sent only at a boundary, and these trainings never come within 1e-15 of one.
-inline const std::vector<std::pair<std::string, Codec>>& codecsInNumpy() {
-  static const std::vector<std::pair<std::string, Codec>> all = {{"bf16", Bf16Codec{}},
-                                                                 {"int8", Int8Codec{}},
-                                                                 {"e3m0", E3M0Codec{}},
-                                                                 {"top:0.2", TopKCodec{.share = 0.2}}};
-  return all;
-}
 
 }  // namespace muster::test

@@ -104,8 +104,7 @@ std::vector<Same> likeOuterAveraging(std::int64_t every, int workers) {
 }
 
 void check(const std::vector<Same>& all, int workers, int devices) {
-  CAPTURE(workers);
-  CAPTURE(devices);
+  INFO("workers ", workers, ", devices ", devices);
   for (const auto& [rule, others] : all) {
     CAPTURE(rule.make()->describe());
     const auto bits = trainRule(rule, workers, devices);
@@ -126,6 +125,38 @@ TEST_CASE("with options that say so, rules have the bits of averaging and of out
     }
   for (const int workers : {2, 4}) check(likeCodedAveraging(workers), workers, 0);
   check(likeAveraging(3, 4), 4, /*devices=*/1);
+}
+
+TEST_CASE("if replicas take nothing of a merge, each worker takes the same steps as on its own") {
+  constexpr int kWorkers = 3;
+  const auto all = ruleBatches(kWorkers);
+  for (const AnyStrategy& rule :
+       {AnyStrategy(ElasticAveraging{.frequency = 2, .elasticity = 0}),
+        AnyStrategy(OverlappedAveraging{
+            .frequency = 3, .delay = 1, .landing = Pull{.strength = 0}, .updaterState = UpdaterState::Keep}),
+        AnyStrategy(
+            StreamingOuter{.frequency = 3, .fragments = 1, .mixing = 1, .updaterState = UpdaterState::Keep})})
+    for (const int devices : {0, 2}) {
+      CAPTURE(rule.make()->describe());
+      auto model = ruleToy();
+      const auto before = model.parameters();
+      ToyIterator data(all, kRuleWidth);
+      wrapperOf(model, kWorkers, rule, devices).fit(data, kRuleEpochs);
+      CHECK(model.parameters() != before);  // the merged ones
+      for (std::size_t w = 0; w < kWorkers; ++w) {
+        std::vector<ToyBatch> own;
+        for (auto b = w; b < all.size(); b += kWorkers) own.push_back(all[b]);
+        ToyIterator ownData(own, kRuleWidth);
+        auto alone = ruleToy();
+        alone.fit(ownData, kRuleEpochs);
+        const auto expected = alone.control().steps();
+        std::size_t step = 0;
+        for (const auto& one : model.control().steps())
+          if (one.stamp.sequence % kWorkers == static_cast<std::int64_t>(w))
+            CHECK(one.before == expected.at(step++).before);
+        CHECK(step == expected.size());
+      }
+    }
 }
 
 TEST_CASE("arrivals one at a time are another rule than outer averaging") {
