@@ -33,7 +33,7 @@ class Held {
     for (const auto& [mine, theirs] :
          {std::pair{&state, &other.state}, {&strategy, &other.strategy}, {&training, &other.training}}) {
       for (std::size_t i = 0; i < std::min(mine->size(), theirs->size()); ++i)
-        if (const auto& a = (*mine)[i], &b = (*theirs)[i];
+        if (const auto &a = (*mine)[i], &b = (*theirs)[i];
             a.name != b.name || a.values.shape() != b.values.shape() ||
             std::memcmp(a.values.raw(), b.values.raw(), a.values.bytes()) != 0)
           return fmt::format("{} {} and {} {}", a.name, a.values.toString(), b.name, b.values.toString());
@@ -140,36 +140,26 @@ struct ResumableRule : NamedRule {
 
 /// Every rule, and variants of some with other state for a checkpoint.
 inline std::vector<ResumableRule> resumableRules() {
-  const Updater adam = Adam{.learningRate = 0.05};
+  const Updater adam = Adam{.learningRate = 0.05}, nesterovs = Nesterovs{.learningRate = 0.1};
   const Updater decaying = Sgd{.learningRate = StepSchedule{.initial = 0.2, .decay = 0.5, .every = 4}};
-  std::vector<ResumableRule> rules{
-      {{"averaging, every iteration", Averaging{}}, adam},
-      {{"averaging, kept updater state", Averaging{.frequency = 3, .updaterState = UpdaterState::Keep}}},
-      {{"averaging, first every iteration", Averaging{.frequency = Period::postLocal(6, 4)}}},
-      {{"averaging, AdaComm", Averaging{.frequency = Period::adaComm(4, {.interval = 2})}}},
-      {{"averaging, QSR", Averaging{.frequency = Period::qsr(2, {.alpha = 0.2})}}, decaying},
-      {{"shared gradients, clipped", SharedGradients{.thresholdAlgorithm = AdaptiveThreshold{.initial = 0.05},
-                                                     .residualClipping = 3,
-                                                     .resynchronizationFrequency = 4}},
-       adam},
-      {{"shared gradients, kept", SharedGradients{.updaterState = UpdaterState::Keep}}},
-      {{"outer averaging, following",
-        OuterAveraging{
-            .frequency = 2, .momentum = 0.5, .followLearningRate = true, .updaterState = UpdaterState::Keep}},
-       decaying}};
-  rules.push_back({{"asynchronous, first part, Adam", AsynchronousOuter{.frequency = Period::postLocal(3, 2),
-                                                                        .rate = 0.7,
-                                                                        .momentum = 0.5,
-                                                                        .nesterov = true,
-                                                                        .grace = 0.5,
-                                                                        .codec = Int8Codec{}}},
-                   adam});
-  rules.push_back({{"gossip of pairs, reset",
-                    Gossip{.graph = GossipGraph::Pairs, .frequency = 2, .updaterState = UpdaterState::Reset}},
-                   adam});
-  rules.push_back({{"overlapped, reset",
-                    OverlappedAveraging{.frequency = 3, .delay = 1, .updaterState = UpdaterState::Reset}},
-                   adam});
+  std::vector<ResumableRule> rules;
+  for (const auto& [name, strategy, options, updater] :
+       {std::tuple<const char*, const char*, const char*, Updater>("averaging, every iteration", "averaging",
+                                                                   "", adam),
+        {"averaging, kept updater state", "averaging", "every=3,updaterState=keep", nesterovs},
+        {"averaging, first every iteration", "averaging", "every=4,period.until=6", nesterovs},
+        {"averaging, AdaComm", "averaging", "every=4,period=adacomm,period.interval=2", nesterovs},
+        {"averaging, QSR", "averaging", "every=2,period=qsr,period.alpha=0.2", decaying},
+        {"shared gradients, clipped", "shared",
+         "threshold.initial=0.05,residualClipping=3,resynchronizationFrequency=4", adam},
+        {"shared gradients, kept", "shared", "updaterState=keep", nesterovs},
+        {"outer averaging, following", "outer",
+         "every=2,momentum=0.5,followLearningRate=true,updaterState=keep", decaying},
+        {"asynchronous, first part, Adam", "asynchronous",
+         "every=2,period.until=3,rate=0.7,momentum=0.5,nesterov=true,grace=0.5,codec=int8", adam},
+        {"gossip of pairs, reset", "gossip", "graph=pairs,every=2,updaterState=reset", adam},
+        {"overlapped, reset", "overlapped", "every=3,delay=1,updaterState=reset", adam}})
+    rules.push_back({{name, strategyNamed(strategy, options, 4)}, updater});
   for (auto& rule : everyRule()) rules.push_back({std::move(rule)});
   rules.push_back({{"fragments in flight", InFlight{}}});
   return rules;

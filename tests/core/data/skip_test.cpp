@@ -1,7 +1,9 @@
 // Tests what a resumed training does with an iterator: go to an epoch and skip its trained batches.
+#include "muster/core/data/class_weights.h"
 #include "muster/core/data/data_loader.h"
 #include "muster/core/data/image_transform.h"
 #include "muster/core/data/in_memory.h"
+#include "muster/core/data/joining_iterator.h"
 #include "muster/core/data/prefetch.h"
 #include "muster/datasets/generated_digits.h"
 #include "muster/datasets/text.h"
@@ -85,6 +87,23 @@ std::vector<Source> sources() {
       {"prefetch 3", [=] { return prefetching(3); }},
       {"prefetch 50", [=] { return prefetching(50); }},
       {"images", [] { return std::make_shared<GeneratedDigitsIterator>(kBatch, kExamples, kSeed, true); }},
+      {"images as bytes",
+       [] {
+         const auto data = std::make_shared<GeneratedDigitsIterator>(kBatch, kExamples, kSeed, true);
+         data->setFeatures(DType::UInt8);
+         return data;
+       }},
+      {"rows on the device",
+       [] {
+         return std::make_shared<InMemoryDataSetIterator>(images(), classes(), kBatch, kSeed,
+                                                          MemoryPlacement::Device);
+       }},
+      {"class weights, joined",
+       [] {
+         const auto inner = inMemory();
+         const auto weighted = around(inner, new ClassWeights(*inner, std::vector<float>(kExamples, 2)));
+         return around(weighted, new JoiningIterator(*weighted, 2));
+       }},
       {"text", [=] { return std::make_shared<CharacterIterator>(text, 5, kBatch, kSeed); }},
       {"the default", list}};
 }
@@ -97,7 +116,7 @@ TEST_CASE("skipping gives the batches that reading would have given, in any epoc
       read->reset(epoch);
       const auto all = bytesOfRest(*read);
       const auto count = static_cast<std::int64_t>(all.size());
-      REQUIRE(count >= 4);
+      REQUIRE(count >= 3);
       for (std::int64_t readBefore = 0; readBefore < 3; ++readBefore)
         for (std::int64_t skipped = 0; skipped <= count + 1 - readBefore; ++skipped) {
           CAPTURE(readBefore);

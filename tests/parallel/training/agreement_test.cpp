@@ -1,7 +1,5 @@
 #include "muster/parallel/training/agreement.h"
 
-#include <doctest/doctest.h>
-
 #include "muster/core/listeners/early_stopping.h"
 #include "muster/core/listeners/evaluation_listener.h"
 #include "muster/parallel/strategies/averaging.h"
@@ -86,44 +84,53 @@ bool hasLine(const std::string& text, const std::string& line) {
 
 }  // namespace
 
-TEST_CASE("nodes that have everything in common agree") {
-  CHECK(difference([](Node&) {}) == "");
-}
-
-TEST_CASE("the version is compared first, then where nodes begin, then the rest") {
-  CHECK(difference([](Node& node) {
-          node.agreement.version = "1.2.4";
-          node.agreement.workers = 3;
-          node.model.setCounters(1, 0);
-        }) == "the version of muster, which must be the same on all nodes; on this node: \"1.2.3\"");
-  CHECK(difference([](Node& node) {
-          node.agreement.workers = 3;
-          node.agreement.nextBatch = 7;
-        }) ==
-        "where the training begins, which must be the same on all nodes: node 0 (virtual0) begins at batch 1 "
-        "of epoch 1 (iteration 0) with a new model, and node 1 (virtual1) begins at batch 8 of epoch 1 "
-        "(iteration 0) with a model that it has trained; load the same checkpoint on all nodes, or begin a "
-        "new training on all");
-  CHECK(difference([](Node& node) {
-          node.model.setCounters(0, 1);
-        }).starts_with("where the training begins, "));
-  CHECK(difference([](Node& node) { node.agreement.workers = 3; }) ==
-        "workers on each node, which must be the same on all nodes; on this node: \"2\"");
-  CHECK(difference([](Node& node) { node.agreement.epochs = 6; }) ==
-        "epochs to train, which must be the same on all nodes; on this node: \"5\"");
-}
-
-TEST_CASE("parameters are compared by value, with the files that the nodes have loaded") {
-  CHECK(difference([](Node& node) { node.model.setParameters({1}); }) ==
-        "the parameters or the state of the model, which must be the same on all nodes; load the same file "
-        "on all nodes, or initialise the model with the same seed");
-  CHECK(difference([](Node& node) {
-          node.model.setParameters({1});
-          node.model.setLoadedFrom("run/model.safetensors");
-        }) ==
-        "the parameters or the state of the model, which must be the same on all nodes: node 0 (virtual0) "
-        "loaded no file, and node 1 (virtual1) loaded its model from run/model.safetensors; load the same "
-        "file on all nodes, or initialise the model with the same seed");
+TEST_CASE("the version is compared first, then where nodes begin, then the rest; what differs is named") {
+  const auto ofAll = [](const std::string& what) { return what + ", which must be the same on all nodes"; };
+  const auto here = [&](const std::string& what, const std::string& value) {
+    return ofAll(what) + "; on this node: \"" + value + "\"";
+  };
+  const std::string state = ofAll("the parameters or the state of the model"),
+                    begins = ofAll("where the training begins"),
+                    load = "; load the same file on all nodes, or initialise the model with the same seed";
+  const std::pair<std::string, std::function<void(Node&)>> rows[] = {
+      {"", [](Node&) {}},
+      {"", [](Node& node) { node.listeners.push_back(std::make_shared<Listener>()); }},
+      {here("the version of muster", "1.2.3"),
+       [](Node& node) {
+         node.agreement.version = "1.2.4";
+         node.agreement.workers = 3;
+         node.model.setCounters(1, 0);
+       }},
+      {begins +
+           ": node 0 (virtual0) begins at batch 1 of epoch 1 (iteration 0) with a new model, and node 1 "
+           "(virtual1) begins at batch 8 of epoch 1 (iteration 0) with a model that it has trained; load "
+           "the same checkpoint on all nodes, or begin a new training on all",
+       [](Node& node) {
+         node.agreement.workers = 3;
+         node.agreement.nextBatch = 7;
+       }},
+      {here("workers on each node", "2"), [](Node& node) { node.agreement.workers = 3; }},
+      {here("epochs to train", "5"), [](Node& node) { node.agreement.epochs = 6; }},
+      {here("the examples of the data set", "not known"), [](Node& node) { node.data.knownExamples = 5; }},
+      {here("the listeners that are called on all nodes", "none"),
+       [](Node& node) { node.listeners.push_back(std::make_shared<Named>("early stopping")); }},
+      {state + load, [](Node& node) { node.model.setParameters({1}); }},
+      {state +
+           ": node 0 (virtual0) loaded no file, and node 1 (virtual1) loaded its model from "
+           "run/model.safetensors" +
+           load,
+       [](Node& node) {
+         node.model.setParameters({1});
+         node.model.setLoadedFrom("run/model.safetensors");
+       }},
+      {ofAll("the first batch"), [](Node& node) {
+         node.data.next(node.first);
+         node.agreement.first = &node.first;
+       }}};
+  for (const auto& [problem, change] : rows) CHECK(difference(change) == problem);
+  CHECK(difference([](Node& node) { node.model.setCounters(0, 1); }).starts_with(begins));
+  // Layers are compared by their shapes, also if padding makes blocks of equal size.
+  CHECK(difference([](Node&) {}, {.size = 2}) == ofAll("the layers of the model"));
 }
 
 TEST_CASE("models are compared by their descriptions and the names and sizes of their layers") {
@@ -154,14 +161,9 @@ TEST_CASE("of several nodes the one that differs is named; of a long file name t
   }
 }
 
-TEST_CASE("layers are compared by their shapes, also if padding makes blocks of equal size") {
-  CHECK(difference([](Node&) {}, {.size = 2}) ==
-        "the layers of the model, which must be the same on all nodes");
-}
-
-TEST_CASE("each option of the training and of the strategy is compared, and the data's size") {
-  const auto ofNode0 = [](const std::string& what, const std::string& begin) {
-    return what + ", which must be the same on all nodes; on this node: \"" + begin;
+TEST_CASE("each option of the training and of the strategy is compared") {
+  const auto begins = [](const std::string& problem, const std::string& what, const std::string& value) {
+    return problem.starts_with(what + ", which must be the same on all nodes; on this node: \"" + value);
   };
   const Updater half = Sgd{.learningRate = 0.5};  // as node 0
   const std::vector<TrainingOptions> others = {
@@ -176,17 +178,15 @@ TEST_CASE("each option of the training and of the strategy is compared, and the 
       {.updater = half, .accumulate = 2}};
   for (const TrainingOptions& training : others) {
     CAPTURE(&training - others.data());
-    CHECK(difference([](Node&) {}, {.training = training})
-              .starts_with(ofNode0("the training options of the model", "{\"updater\":")));
+    CHECK(begins(difference([](Node&) {}, {.training = training}), "the training options of the model",
+                 "{\"updater\":"));
   }
   for (const auto& rule :
        {Averaging{.frequency = 3}, Averaging{.frequency = 4, .updaterState = UpdaterState::Keep}}) {
     const auto problem = difference([&](Node& node) { node.strategy = rule; });
-    CHECK(problem.starts_with(ofNode0("the strategy", "averaging every 4 iterations (every=4,")));
-    CHECK(problem.find("updaterState=average") != std::string::npos);
+    CHECK(begins(problem, "the strategy", "averaging every 4 iterations (every=4,"));
+    CHECK_CONTAINS(problem, "updaterState=average");
   }
-  CHECK(difference([](Node& node) { node.data.knownExamples = 5; }) ==
-        ofNode0("the examples of the data set", "not known\""));
 }
 
 TEST_CASE("each setting of a listener that is called on all nodes is compared") {
@@ -196,24 +196,19 @@ TEST_CASE("each setting of a listener that is called on all nodes is compared") 
     std::optional<std::int64_t> validationExamples = {};
     int evaluations = 1;
   };
-  Settings same, epochs, iterations, patience, restores, stopEpochs;
-  epochs.evaluation.everyEpochs = 2;
-  iterations.evaluation.everyIterations = 4;
-  patience.stopping.patience = 2;
-  restores.stopping.restoreBest = true;
-  stopEpochs.stopping.everyEpochs = 2;
-  const Settings others[] = {same,
-                             epochs,
-                             iterations,
-                             patience,
-                             restores,
-                             stopEpochs,
-                             {.validationExamples = 5},
-                             {.evaluations = 2}};
-  for (const Settings& other : others) {
-    CAPTURE(&other - others);
+  const std::function<void(Settings&)> changes[] = {[](Settings&) {},
+                                                    [](Settings& s) { s.evaluation.everyEpochs = 2; },
+                                                    [](Settings& s) { s.evaluation.everyIterations = 4; },
+                                                    [](Settings& s) { s.stopping.patience = 2; },
+                                                    [](Settings& s) { s.stopping.restoreBest = true; },
+                                                    [](Settings& s) { s.stopping.everyEpochs = 2; },
+                                                    [](Settings& s) { s.validationExamples = 5; },
+                                                    [](Settings& s) { s.evaluations = 2; }};
+  for (const auto& change : changes) {
+    CAPTURE(&change - changes);
     const auto problems = onLinks(2, [&](NodeLink& link) {
-      const Settings& own = link.node() == 1 ? other : same;
+      Settings own;
+      if (link.node() == 1) change(own);
       Node node;
       auto validation = ToyIterator::ofValues({1});
       validation.knownExamples = own.validationExamples;
@@ -222,7 +217,7 @@ TEST_CASE("each setting of a listener that is called on all nodes is compared") 
       node.listeners.push_back(std::make_shared<EarlyStopping>(own.stopping));
       requireAgreement(link, node.agreement);
     });
-    const bool differs = &other != others;
+    const bool differs = &change != changes;
     CHECK(problems[0].empty() == !differs);
     CHECK(problems[0].starts_with(
         differs
@@ -230,17 +225,6 @@ TEST_CASE("each setting of a listener that is called on all nodes is compared") 
               "nodes, which must be the same on all nodes; on this node: \"EvaluationListener"
             : ""));
   }
-}
-
-TEST_CASE("listeners of all nodes and the first batch are compared, others are not") {
-  CHECK(difference([](Node& node) { node.listeners.push_back(std::make_shared<Named>("early stopping")); }) ==
-        "the listeners that are called on all nodes, which must be the same on all nodes; on this node: "
-        "\"none\"");
-  CHECK(difference([](Node& node) { node.listeners.push_back(std::make_shared<Listener>()); }) == "");
-  CHECK(difference([](Node& node) {
-          node.data.next(node.first);
-          node.agreement.first = &node.first;
-        }) == "the first batch, which must be the same on all nodes");
 }
 
 TEST_CASE("first batches are compared by names, features and labels") {

@@ -87,34 +87,21 @@ TEST_CASE("after an abort no worker waits") {
   CHECK(course.done == 0);
 }
 
-TEST_CASE("after a landing that throws the next worker neither repeats it nor waits") {
-  const Landing next{kBack, kAway};
-  ArrivalGate gate(2, [&] { return std::span<const Arrival>(next); });
-  int landings = 0;
-  const auto land = [&]() -> std::span<const Arrival> {
-    ++landings;
-    throw std::runtime_error("no");
-  };
-  CHECK_THROWS_AS(gate.pass(
-                      0, [] {}, land, [] {}),
-                  std::runtime_error);
-  CHECK_FALSE(gate.pass(
-      1, [] {}, land, [] {}));
-  CHECK(landings == 1);
-}
-
-TEST_CASE("a worker whose arrival throws does not count as arrived") {
-  const Landing next{kBack, kBack};
-  ArrivalGate gate(2, [&] { return std::span<const Arrival>(next); });
-  int landings = 0;
-  const auto land = [&]() -> std::span<const Arrival> {
-    ++landings;
-    return next;
-  };
-  CHECK_THROWS_AS(gate.pass(
-                      0, [] { throw std::runtime_error("no"); }, land, [] {}),
-                  std::runtime_error);
-  CHECK_FALSE(gate.pass(
-      1, [] {}, land, [] {}));
-  CHECK(landings == 0);
+TEST_CASE("after an arrival or a landing that throws the next worker neither repeats it nor waits") {
+  for (const bool inLanding : {true, false}) {
+    const Landing next{kBack, inLanding ? kAway : kBack};
+    ArrivalGate gate(2, [&] { return std::span<const Arrival>(next); });
+    int landings = 0;
+    const auto land = [&]() -> std::span<const Arrival> {
+      ++landings;
+      throw std::runtime_error("no");
+    };
+    const auto arrive = [&] {
+      if (!inLanding) throw std::runtime_error("no");
+    };
+    const auto nothing = [] {};
+    CHECK_THROWS_AS(gate.pass(0, arrive, land, nothing), std::runtime_error);
+    CHECK_FALSE(gate.pass(1, nothing, land, nothing));
+    CHECK(landings == (inLanding ? 1 : 0));
+  }
 }

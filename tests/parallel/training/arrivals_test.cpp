@@ -70,27 +70,13 @@ TEST_CASE("on the virtual clock a worker lands stale by the landings since it co
   CHECK(landing(arrivals) == "0:0");
 }
 
-TEST_CASE("a resumed training repeats the landings of the epoch") {
-  Arrivals arrivals = begun(twoSpeeds(), /*landings=*/2);
-  CHECK(arrivals.landings() == 2);
-  CHECK(arrivals.next()[1].arrives);
-  arrivals.chooseLanding(std::vector<Contribution>(2), false, true);
-  CHECK(landing(arrivals) == "1:2");
-}
-
-TEST_CASE("once a worker that should land has no batches, the others train without limit") {
-  Arrivals arrivals = begun(twoSpeeds());
-  arrivals.chooseLanding(std::vector<Contribution>{{.ended = true}, {.batches = 1}}, false, true);
-  CHECK(landing(arrivals) == "");
-  CHECK(arrivals.landings() == 0);
-  CHECK(arrivals.untilLanding(1, 1) == std::numeric_limits<std::int64_t>::max());
-  arrivals.beginEpoch(0, 1);
-  arrivals.planNext();
-  CHECK(arrivals.untilLanding(1, 0) == 1);
-  // On the wall clock it is any worker.
+TEST_CASE("on the wall clock, once a worker has no batches, the others train without limit") {
   Arrivals wall = begun({.iterations = {2, 3}, .speeds = {1, 1}, .wallClock = true});
   wall.chooseLanding(std::vector<Contribution>{{.ended = true}, {.batches = 1}}, false, /*met=*/true);
+  CHECK(landing(wall) == "");
   CHECK(wall.untilLanding(1, 1) == std::numeric_limits<std::int64_t>::max());
+  wall.beginEpoch(0, 1);
+  CHECK(wall.untilLanding(1, 0) == 3);
 }
 
 TEST_CASE("on the wall clock a worker lands once it has trained its iterations") {

@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <atomic>
-
 #include "muster/parallel/strategies/averaging.h"
 #include "muster/parallel/training/worker_batches.h"
 #include "tests/parallel/no_exchange.h"
@@ -20,7 +18,7 @@ std::vector<std::unique_ptr<Batch>> emptyBatches(int count) {
   return batches;
 }
 
-/// A run of two workers on each node, in which no worker trains.
+/// A run in which no worker trains.
 struct Run {
   explicit Run(int batches, const NodePlace& at = {.local = 2})
       : place(at),
@@ -45,36 +43,40 @@ struct Run {
 }  // namespace
 
 TEST_CASE("batch b is dealt to worker b mod W with its stamp, then the end of the epoch to each worker") {
-  for (const int nodes : {1, 2}) {
-    CAPTURE(nodes);
-    Run one(6, {.node = nodes - 1, .nodes = nodes, .local = 2});  // the last node
-    const std::int64_t workers = one.place.workers(), count = 2 * workers + 1;
-    std::vector<ToyBatch> all{{{1, 1}}};  // two examples, then one each
-    while (std::ssize(all) < count) all.push_back({{static_cast<float>(all.size() + 1)}});
-    ToyIterator data(all);
-    dispatch(one.run, data, /*epochs=*/1, nullptr, one.reading);
-    CHECK(data.resets == std::vector<std::int64_t>{3});
-    CHECK_FALSE(one.run.failure);
-    for (const int local : {0, 1}) {
-      WorkerBatches own = one.of(local);
-      own.begin();
-      for (std::int64_t b = one.place.worker(local); b < count; b += workers) {
-        CAPTURE(b);
-        const auto batch = own.next();
-        REQUIRE((batch && *batch));
-        CHECK((*batch)->features.front().value.data<float>()[0] == static_cast<float>(b + 1));
-        CHECK((*batch)->stamp.sequence == b);
-        CHECK((*batch)->stamp.epoch == 3);
-        CHECK((*batch)->stamp.iteration == 7 + b / workers);
-        CHECK((*batch)->stamp.firstExample == (b == 0 ? 0 : b + 1));
-        CHECK(own.done(*batch));
+  for (const int nodes : {1, 2})
+    for (const int local : {1, 2, 3})
+      for (std::int64_t count = 1; count <= 9; ++count) {
+        INFO("nodes ", nodes, ", local ", local, ", count ", count);
+        Run one(20, {.node = nodes - 1, .nodes = nodes, .local = local});  // the last node
+        const std::int64_t workers = one.place.workers(), rounds = (count + workers - 1) / workers;
+        std::vector<ToyBatch> all{{{1, 1}}};  // two examples, then one each
+        while (std::ssize(all) < count) all.push_back({{static_cast<float>(all.size() + 1)}});
+        ToyIterator data(all);
+        dispatch(one.run, data, /*epochs=*/2, nullptr, one.reading);
+        CHECK(data.resets == std::vector<std::int64_t>{3, 4});
+        CHECK_FALSE(one.run.failure);
+        for (int w = 0; w < local; ++w) {
+          WorkerBatches own = one.of(w);
+          own.begin();
+          for (const std::int64_t epoch : {3, 4}) {
+            for (std::int64_t b = one.place.worker(w); b < count; b += workers) {
+              CAPTURE(b);
+              const auto batch = own.next();
+              REQUIRE((batch && *batch));
+              CHECK((*batch)->features.front().value.data<float>()[0] == static_cast<float>(b + 1));
+              CHECK((*batch)->stamp.sequence == b);
+              CHECK((*batch)->stamp.epoch == epoch);
+              CHECK((*batch)->stamp.iteration == 7 + (epoch - 3) * rounds + b / workers);
+              CHECK((*batch)->stamp.firstExample == (b == 0 ? 0 : b + 1));
+              CHECK(own.done(*batch));
+            }
+            CHECK(own.next() == std::optional<Batch*>(nullptr));
+          }
+          CHECK(own.reading() == nullptr);
+          own.giveBack();
+        }
+        for (int i = 0; i < 20; ++i) CHECK(one.run.queues.free().tryPop());
       }
-      CHECK(own.next() == std::optional<Batch*>(nullptr));
-      CHECK(own.reading() == nullptr);
-      own.giveBack();
-    }
-    for (int i = 0; i < 6; ++i) CHECK(one.run.queues.free().tryPop());
-  }
 }
 
 TEST_CASE("a worker returns trained batches in groups, and the rest on request") {

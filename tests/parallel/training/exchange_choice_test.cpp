@@ -7,7 +7,7 @@
 #include "muster/parallel/strategies/strategy_traits.h"
 #include "muster/parallel/training/node_place.h"
 #include "muster/parallel/training/worker_blocks.h"
-#include "tests/parallel/one_segment.h"
+#include "tests/parallel/replicas.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -15,36 +15,28 @@ using namespace muster::test;
 namespace {
 
 /// Replicas of two workers: parameters, and statistics that each worker keeps.
-struct Replicas {
-  Replicas() {
-    for (int w = 0; w < 2; ++w) {
-      blocks.push_back(
-          StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, oneSegment(2)));
-      blocks.push_back(StateBlock::zeros("own", BlockKind::Statistics, MergeRule::Keep, oneSegment(2)));
-    }
-  }
-  std::vector<std::vector<StateBlock*>> states() {
-    return {{&blocks[0], &blocks[1]}, {&blocks[2], &blocks[3]}};
-  }
-
-  std::vector<StateBlock> blocks;
-};
+Replicas two() {
+  return Replicas({0, 1},
+                  {{"parameters", BlockKind::Parameters, MergeRule::Average, 2},
+                   {"own", BlockKind::Statistics, MergeRule::Keep, 2}},
+                  [](int, std::size_t, std::int64_t) { return 0.0; });
+}
 
 const std::vector<Placement> kTwoOnCpu(2, {.device = Device::cpu()});
 
 }  // namespace
 
 TEST_CASE("workers on the CPU of one node have a HostExchange, workers on devices a DeviceExchange") {
-  Replicas replicas;
+  const auto replicas = two();
   const ExchangeChoice onCpu(kTwoOnCpu, {}, nullptr, 1);
   CHECK(onCpu.describe().empty());
   CHECK_FALSE(onCpu.mirrored());
-  CHECK(dynamic_cast<HostExchange*>(onCpu.make(replicas.states(), {}).get()) != nullptr);
+  CHECK(dynamic_cast<HostExchange*>(onCpu.make(replicas.states, {}).get()) != nullptr);
 
   const ExchangeChoice onDevices(kTwoOnCpu, {}, nullptr, 1, {.pretendedDevices = 2});
   CHECK_FALSE(onDevices.describe().empty());
   CHECK_FALSE(onDevices.mirrored());
-  CHECK(dynamic_cast<DeviceExchange*>(onDevices.make(replicas.states(), std::vector<Tensor>(2)).get()) !=
+  CHECK(dynamic_cast<DeviceExchange*>(onDevices.make(replicas.states, std::vector<Tensor>(2)).get()) !=
         nullptr);
 }
 
@@ -59,31 +51,9 @@ TEST_CASE("every worker of a training is on one node, and batch b is read by nod
     }
 }
 
-TEST_CASE("what workers keep becomes a mean by the examples trained, and they keep theirs") {
-  Replicas replicas;
-  const ExchangeChoice choice(kTwoOnCpu, {}, nullptr, 1);
-  const auto exchange = choice.make(replicas.states(), {});
-  const NodePlace place{.local = 2};
-  const StrategyTraits traits;
-  const WorkerBlocks blocks(*exchange, place, traits);
-  Context context;
-  const SharedBlock& own = exchange->blocks()[1];
-  REQUIRE(own.rule == MergeRule::Keep);
-  own.replicas[0].data<float>()[0] = 2;
-  own.replicas[1].data<float>()[0] = 6;
-  blocks.takeMean(own, {3, 1}, context);
-  CHECK(own.mergedCopy().data<float>()[0] == 3);  // (3 * 2 + 1 * 6) / 4
-  CHECK(own.replicas[0].data<float>()[0] == 2);
-  CHECK(own.replicas[1].data<float>()[0] == 6);
-
-  blocks.takeMean(own, {0, 0}, context);
-  CHECK(own.mergedCopy().data<float>()[0] == 3);  // nothing was trained
-  CHECK_FALSE(blocks.any());                      // on one node nothing is gathered
-}
-
 TEST_CASE("replicas that differ are noticed, unless they may differ or each worker keeps its own") {
-  Replicas replicas;
-  const auto exchange = ExchangeChoice(kTwoOnCpu, {}, nullptr, 1).make(replicas.states(), {});
+  const auto replicas = two();
+  const auto exchange = ExchangeChoice(kTwoOnCpu, {}, nullptr, 1).make(replicas.states, {});
   const StrategyTraits traits{.replicasDiffer = false};
   // Worker 0 of each of two nodes; this is node 0, whose exchange has both replicas here.
   const WorkerBlocks blocks(*exchange, {.node = 0, .nodes = 2, .local = 1}, traits);

@@ -16,8 +16,8 @@ LateOptions guarded() {
 }
 
 /// Two workers that share one (pretended) device.
-auto twoOnDevice(LateScores& model, std::int64_t frequency) {
-  auto builder = toyWrapper(model, 2, frequency);
+auto twoOnDevice(LateScores& model) {
+  auto builder = toyWrapper(model, 2, 2);
   builder.internals({.pretendedDevices = 1});
   return builder;
 }
@@ -34,7 +34,7 @@ TEST_CASE("several workers on a device are merged before their last scores are r
   };
   LateScores model(options), waiting(guarded()), watched(guarded());
   auto batches = data();
-  twoOnDevice(model, 2).build().fit(batches);
+  twoOnDevice(model).build().fit(batches);
   CHECK(seen5 == 5.5f);  // worker 0 merges for both
   CHECK(model.parameter() == 9.5f);
   CHECK(model.iteration() == 5);
@@ -42,9 +42,9 @@ TEST_CASE("several workers on a device are merged before their last scores are r
   // The scores equal those read immediately, also per epoch and in listeners.
   const auto seen = mergedListener(), expected = mergedListener();
   batches = data();
-  twoOnDevice(watched, 2).listeners({seen}).build().fit(batches);
+  twoOnDevice(watched).listeners({seen}).build().fit(batches);
   batches = data();
-  auto builder = twoOnDevice(waiting, 2);
+  auto builder = twoOnDevice(waiting);
   builder.listeners({expected}).measureDivergence(true).build().fit(batches);
   const auto scoresOf = [](const RecordingListener& listener) {
     std::vector<double> scores;
@@ -57,7 +57,7 @@ TEST_CASE("several workers on a device are merged before their last scores are r
 
 TEST_CASE("a score that is not finite and read after its merge leaves replicas and merged copy as before") {
   LateScores model(guarded());
-  auto wrapper = twoOnDevice(model, 2).build();
+  auto wrapper = twoOnDevice(model).build();
   for (const bool first : {true, false}) {
     CAPTURE(first);
     auto bad = first ? ToyIterator::ofValues({1, 2, 3, std::nanf(""), 5, 6, 7, 8})

@@ -53,26 +53,25 @@ TEST_CASE("the memory need counts the model's state a worker, merged copies and 
   CHECK(need.bytesOfWorker() == doctest::Approx(3 * kBlock).epsilon(1e-3));
   // Merged copies of parameters and momentum.
   CHECK(need.bytes() == doctest::Approx((4 * 3 + 2) * kBlock).epsilon(1e-3));
-  const auto outer = needOf(model, OuterAveraging{.momentum = 0.5}, 4),
-             plain = needOf(model, OuterAveraging{}, 4);
-  CHECK(outer >= plain);
-  const auto coded = needOf(model, OuterAveraging{.codec = Int8Codec{}}, 4);  // coded replicas and residuals
+  const auto bytes = [&](const OuterAveraging& rule, int groups = 1) {
+    return MemoryNeed(model, *rule.make(), {.local = 4}, groups).bytes();
+  };
+  const auto plain = bytes({}), coded = bytes({.codec = Int8Codec{}});  // coded replicas and residuals
+  CHECK(bytes({.momentum = 0.5}) >= plain);
   CHECK(coded - plain == doctest::Approx(4 * 2 * kBlock).epsilon(1e-3));
   // With groups, each group sends, and also holds the mean of its workers.
-  const MemoryNeed inGroups(model, *OuterAveraging{.codec = Int8Codec{}}.make(), {.local = 4}, /*groups=*/2);
-  CHECK(inGroups.bytes() - plain == doctest::Approx(2 * 3 * kBlock).epsilon(1e-3));
+  CHECK(bytes({.codec = Int8Codec{}}, 2) - plain == doctest::Approx(2 * 3 * kBlock).epsilon(1e-3));
 }
 
 TEST_CASE("with shared gradients the memory need of a node counts the longest messages of all workers") {
   auto model = large();
-  const auto needOf = [&](const AnyStrategy& strategy, int nodes) {
-    return MemoryNeed(model, *strategy.make(), {.nodes = nodes, .local = 4}).bytes();
-  };
   // A residual a worker, a mean residual in float64, and a sixteenth of a replica for each message.
-  const auto alone = needOf(SharedGradients{}, 1) - needOf(Averaging{}, 1);
-  CHECK(alone == doctest::Approx((4 + 2 + 4.0 / 16) * kBlock).epsilon(1e-3));
-  const auto over8 = needOf(SharedGradients{}, 8) - needOf(Averaging{}, 8);
-  CHECK(over8 == doctest::Approx((4 + 2 + 32.0 / 16) * kBlock).epsilon(1e-3));
+  for (const int nodes : {1, 8}) {
+    const NodePlace place{.nodes = nodes, .local = 4};
+    const auto more = MemoryNeed(model, *SharedGradients{}.make(), place).bytes() -
+                      MemoryNeed(model, *Averaging{}.make(), place).bytes();
+    CHECK(more == doctest::Approx((4 + 2 + 4.0 * nodes / 16) * kBlock).epsilon(1e-3));
+  }
 }
 
 TEST_CASE("over nodes, workers on GPUs have host mirrors of the merged blocks, and of nothing else") {
@@ -187,9 +186,4 @@ TEST_CASE("an evaluation that exceeds the memory limit is refused without blamin
       "evaluate: worker 0 on cpu could not take the model's state: the state that a replica keeps meanwhile "
       "takes 0.4 MB, but of the 1.3 MB that this process may use (cgroup) 0.3 MB are left besides a "
       "hundredth that stays free; fewer workers need less");
-}
-
-TEST_CASE("the plan omits the memory need of small or unknown models") {
-  ToyModel model;
-  CHECK_FALSE(contains(toyWrapper(model, 2).build().plan(), "MB"));
 }

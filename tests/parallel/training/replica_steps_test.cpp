@@ -108,6 +108,15 @@ TEST_CASE("steps add up: scores times weights, examples, batches, iterations") {
   CHECK(one.times.own.batches == 2);
   CHECK(one.times.own.examples == 3);
   CHECK(one.steps.current().sequence == 3);
+  // Another run begins with what was trained before it.
+  Ledger start = ledgerAt({}, /*iteration=*/0, /*epoch=*/6, 1);
+  start.workers[0].unmerged = {.weight = 4, .batches = 1};
+  one.steps.begin(one.shares, one.sums, one.exchange, one.listeners, start);
+  CHECK_FALSE(one.steps.hadBatch());
+  CHECK(one.steps.current().epoch == 6);
+  one.train({2}, 1);
+  CHECK(one.trained().weight == 5);
+  CHECK(one.trained().batches == 2);
 }
 
 TEST_CASE("the time that a step waits for other workers is no computing time") {
@@ -168,20 +177,6 @@ TEST_CASE("workers that count their own updates stamp them; others stamp none") 
   CHECK(stamped == std::vector<std::int64_t>{0, 5, 6});
 }
 
-TEST_CASE("a run begins with what was trained before it") {
-  ToyModel model;
-  Steps one(model);
-  one.train({2}, 0);
-  Ledger start = ledgerAt({}, /*iteration=*/0, /*epoch=*/6, 1);
-  start.workers[0].unmerged = {.weight = 4, .batches = 1};
-  one.steps.begin(one.shares, one.sums, one.exchange, one.listeners, start);
-  CHECK_FALSE(one.steps.hadBatch());
-  CHECK(one.steps.current().epoch == 6);
-  one.train({2}, 1);
-  CHECK(one.trained().weight == 5);
-  CHECK(one.trained().batches == 2);
-}
-
 TEST_CASE("in a step layers add up numbers with those of the workers that train in the same step") {
   ToyModel model;
   Steps one(model);
@@ -224,13 +219,10 @@ TEST_CASE("a late score that is not finite fails in its own batch, before a fail
   const auto failed = [](const std::vector<float>& values) {
     LateScores model;
     Steps one(model);
-    std::string problem;
-    try {
+    const auto problem = thrown<Error>([&] {
       for (std::size_t i = 0; i < values.size(); ++i) one.train({values[i]}, static_cast<std::int64_t>(i));
       one.steps.finish();
-    } catch (const std::exception& error) {
-      problem = error.what();
-    }
+    });
     return fmt::format("batch {}: {}; {} counted", one.steps.current().sequence,
                        problem.substr(0, problem.find(';')), one.trained().batches);
   };
@@ -291,9 +283,9 @@ TEST_CASE(
   CHECK_CONTAINS(problem({3e38f}), "gradient");
 }
 
-TEST_CASE("listeners of workers get each step's score, and with gradients after the update") {
+TEST_CASE("listeners of workers get each step's score, with gradients after the update, with its penalty") {
   const auto steps = workerListener();
-  ToyModel model;
+  ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}, .l2 = 0.5}});
   Steps one(model, Averaging{}, {steps});
   one.train({4}, 2);
   REQUIRE(steps->calls().size() == 1);
@@ -303,48 +295,35 @@ TEST_CASE("listeners of workers get each step's score, and with gradients after 
 
   const auto updates = workerListener();
   Steps two(model, SynchronousGradients{}, {updates});
+  parameterOf(two) = 2;
   two.train({4}, 0);
   CHECK(updates->calls().empty());
   CHECK(two.trained().batches == 1);
-  auto& replica = dynamic_cast<ToyModel&>(two.thread.replica());
-  CHECK(replica.parameters().front() == 0);  // only the gradient, -4, is computed
+  CHECK(parameterOf(two) == 2);  // only the gradient, -2, is computed
   Decision decision = merged();
   decision.round.iteration = 1;
   two.steps.update(two.me(), decision);
-  CHECK(replica.parameters().front() == 2);
+  CHECK(parameterOf(two) == 2.5f);  // 2 - 0.5 * (-2 + 0.5 * 2)
   CHECK(two.steps.whole());
-  CHECK(two.shares.penalty() == 0);
+  CHECK(two.shares.penalty() == 1);  // 0.5 * 2^2 / 2
   REQUIRE(updates->calls().size() == 1);
-  CHECK(updates->calls()[0].score == 8);
-}
-
-TEST_CASE(
-    "an update's penalty is part of the score, and a worker that has trained nothing tells no listener") {
-  const auto updates = workerListener();
-  ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}, .l2 = 0.5}});
-  Steps one(model, SynchronousGradients{}, {updates});
-  parameterOf(one) = 2;
-  one.train({4}, 0);
-  Decision decision = merged();
-  one.steps.update(one.me(), decision);
-  REQUIRE(updates->calls().size() == 1);
-  CHECK(updates->calls()[0].score == 3);  // 2^2 / 2 and 0.5 * 2^2 / 2
-  CHECK(one.shares.penalty() == 1);
-  one.steps.contribution() = {};
+  CHECK(updates->calls()[0].score == 3);  // 2^2 / 2, and the penalty
+  // A worker that has trained nothing tells no listener.
+  two.steps.contribution() = {};
   decision.round.epoch = 3;
   decision.round.iteration = 8;
-  one.steps.update(one.me(), decision);
+  two.steps.update(two.me(), decision);
   CHECK(updates->calls().size() == 1);
-  CHECK(one.steps.current().epoch == 3);
-  CHECK(one.steps.current().iteration == 7);
+  CHECK(two.steps.current().epoch == 3);
+  CHECK(two.steps.current().iteration == 7);
 }
 
 TEST_CASE("a penalty that is not finite fails in the step's batch") {
   Updating model(/*refusing=*/false);
   Steps one(model, SynchronousGradients{});
   one.train({4}, 0);
-  CHECK(contains(thrown<NonFiniteScore>([&] { one.steps.update(one.me(), merged()); }),
-                 "the score became inf"));
+  CHECK_CONTAINS(thrown<NonFiniteScore>([&] { one.steps.update(one.me(), merged()); }),
+                 "the score became inf");
 }
 
 TEST_CASE("a replica whose update failed is not whole; one that refused it is") {

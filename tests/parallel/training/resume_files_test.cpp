@@ -75,16 +75,42 @@ TEST_CASE("resumed from any checkpoint, with other buffers and pinning, a traini
   }
 }
 
-TEST_CASE("a checkpoint can be loaded as a model, and saved again unchanged") {
+TEST_CASE("a checkpoint is a model's file; a model knows the file of its state until that is another one") {
   const TemporaryDirectory directory;
-  train(resumableRules().back(), directory / "c");
-  const auto files = checkpointsIn(directory / "c", "checkpoint");
-  const auto loaded = MultiLayerNetwork::load(files[1].path);
-  CHECK(loaded->iteration() == files[1].place.iteration);
+  const ResumableRule rule = resumableRules().back();
+  train(rule, directory / "c");
+  const auto file = checkpointsIn(directory / "c", "checkpoint").at(1);
+  const auto path = file.path;
+  const auto loaded = MultiLayerNetwork::load(path);
+  CHECK(loaded->iteration() == file.place.iteration);
   CHECK_FALSE(loaded->trainingState().empty());
   CHECK(loaded->output(Tensor::zeros({1, 1, 28, 28})).shape() == Shape{1, 10});
   loaded->save(directory / "again");
-  CHECK(test::readFile(directory / "again") == test::readFile(files[1].path));
+  CHECK(test::readFile(directory / "again") == test::readFile(path));
+  CHECK(loaded->loadedFrom() == path);
+  CHECK(loaded->clone()->loadedFrom() == path);
+
+  MultiLayerNetwork model(network(rule.updater)), fresh(network(rule.updater));
+  model.init();
+  fresh.init();
+  saveWeights(model, directory / "weights");
+  Data data(2);
+  const std::function<void()> changes[] = {[&] { loadWeights(model, directory / "weights"); },
+                                           [&] { model.copyStateFrom(fresh); },
+                                           [&] { model.copyStateFrom(*loaded, /*withUpdaterState=*/false); },
+                                           [&] { model.copyStateFrom(fresh, /*withUpdaterState=*/false); },
+                                           [&] { builderOf(model, 2, rule.options).build().fit(data.ahead); },
+                                           [&] { model.fit(data.ahead); },
+                                           [&] { model.init(); }};
+  for (const auto& change : changes) {
+    CAPTURE(&change - changes);
+    loadState(model, path);
+    CHECK(model.loadedFrom() == path);
+    change();
+    CHECK(model.loadedFrom().empty());
+  }
+  model.copyStateFrom(*loaded);
+  CHECK(model.loadedFrom() == path);
 }
 
 TEST_CASE("what is wrong in a checkpoint's state is told with the file's name, until the model was trained") {
@@ -119,19 +145,6 @@ TEST_CASE("what is wrong in a checkpoint's state is told with the file's name, u
         begin + "strategy state: element 0 of \"AdaComm\" is nan" + end);  // found by the wrapper
   CHECK(refusal("AdaComm", 4, -1.0) ==
         begin + "strategy state: \"AdaComm\" has -1 rounds" + end);  // found by the rule
-
-  MultiLayerNetwork model(network(rule.updater));
-  loadState(model, path);
-  CHECK(model.loadedFrom() == path);
-  Data data(2);
-  builderOf(model, 2, rule.options).build().fit(data.ahead);
-  CHECK(model.loadedFrom().empty());
-  loadState(model, path);
-  model.fit(data.ahead);
-  CHECK(model.loadedFrom().empty());
-  loadState(model, path);
-  model.init();
-  CHECK(model.loadedFrom().empty());
 }
 
 TEST_CASE("options that do not fit the model are an InvalidArgument, also where a checkpoint is resumed") {
@@ -149,34 +162,4 @@ TEST_CASE("options that do not fit the model are an InvalidArgument, also where 
                 "streaming outer averaging: the model has 8 tensors, which 20 fragments cannot be made of");
   CHECK(model.loadedFrom() == path);
   CHECK_NOTHROW(fit(4));
-}
-
-TEST_CASE("a model knows the file that holds its state, and no file once the state is another one") {
-  const TemporaryDirectory directory;
-  const ResumableRule rule{{"averaging", Averaging{}}};
-  train(rule, directory / "c");
-  const auto path = checkpointsIn(directory / "c", "checkpoint").at(1).path;
-  const auto loaded = MultiLayerNetwork::load(path);
-  CHECK(loaded->loadedFrom() == path);
-  CHECK(loaded->clone()->loadedFrom() == path);
-
-  MultiLayerNetwork model(network(rule.updater));
-  model.init();
-  saveWeights(model, directory / "weights");
-  loadState(model, path);
-  loadWeights(model, directory / "weights");
-  CHECK(model.loadedFrom().empty());
-
-  MultiLayerNetwork fresh(network(rule.updater));
-  fresh.init();
-  loadState(model, path);
-  model.copyStateFrom(fresh);
-  CHECK(model.loadedFrom().empty());
-  model.copyStateFrom(*loaded, /*withUpdaterState=*/false);
-  CHECK(model.loadedFrom().empty());
-  model.copyStateFrom(*loaded);
-  CHECK(model.loadedFrom() == path);
-  loadState(model, path);
-  model.copyStateFrom(fresh, /*withUpdaterState=*/false);
-  CHECK(model.loadedFrom().empty());
 }

@@ -1,13 +1,13 @@
 // A training that ends at any merge and is resumed from a checkpoint's content, against an uninterrupted one.
 
-#include <numeric>
 #include <type_traits>
 
+#include "muster/parallel/strategies/named_strategy.h"
 #include "tests/parallel/builder_of.h"
 #include "tests/parallel/resumable.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/recording_listener.h"
-#include "tests/support/thrown.h"
+#include "tests/support/test.h"
 #include "tests/support/toy_wrapper.h"
 
 using namespace muster;
@@ -35,14 +35,27 @@ ParallelWrapper wrapperOf(ToyModel& model, const ResumableRule& rule, int worker
       .build();
 }
 
-/// Trains. @return everything that a file would hold, and the score.
+/// A training that is resumed from a checkpoint's content, or a new one.
+struct Run {
+  explicit Run(const ResumableRule& of, const Held* from = nullptr) : rule(of), model(modelOf(of)) {
+    if (from) from->giveTo(model);
+  }
+  /// Trains up to the last epoch. @return everything that a file would hold, and the score.
+  Held train(int workers, std::vector<Held>* atMerges = nullptr, std::int64_t prefetch = 16) {
+    const auto holder = std::make_shared<Holder>(atMerges);
+    wrapperOf(model, rule, workers, prefetch, {holder}).fit(data, kEpochs - model.epoch());
+    return holder->atEnd();
+  }
+  /// Trains an epoch, or the rest of one.
+  void fit(int workers) { wrapperOf(model, rule, workers).fit(data); }
+
+  const ResumableRule rule;
+  ToyModel model;
+  ToyIterator data = dataOf();
+};
+
 Held train(const ResumableRule& rule, int workers, std::vector<Held>* atMerges = nullptr) {
-  auto model = modelOf(rule);
-  auto data = dataOf();
-  auto listener = std::make_shared<Holder>(atMerges);
-  auto wrapper = wrapperOf(model, rule, workers, 16, {listener});
-  wrapper.fit(data, kEpochs);
-  return listener->atEnd();
+  return Run(rule).train(workers, atMerges);
 }
 
 std::vector<Held> mergesOf(const ResumableRule& rule, int workers) {
@@ -53,13 +66,29 @@ std::vector<Held> mergesOf(const ResumableRule& rule, int workers) {
 
 Held resume(const ResumableRule& rule, int workers, const Held& held, std::int64_t prefetch,
             std::vector<Held>* atMerges = nullptr) {
-  auto model = modelOf(rule);
-  held.giveTo(model);
-  auto data = dataOf();
-  auto listener = std::make_shared<Holder>(atMerges);
-  auto wrapper = wrapperOf(model, rule, workers, prefetch, {listener});
-  wrapper.fit(data, kEpochs - model.epoch());
-  return listener->atEnd();
+  return Run(rule, &held).train(workers, atMerges, prefetch);
+}
+
+/// Sets a number in the block of this name, in the strategy's state, in flight or of the training.
+void damage(ToyModel& model, std::string_view block, std::size_t at, double value, std::int64_t whole = 0) {
+  bool found = false;
+  for (auto* const all : {&model.strategyState(), &model.trainingState()})
+    for (const auto& [name, values] : *all) {
+      if (name != block) continue;
+      found = true;
+      if (values.dtype() == DType::Float64)
+        values.data<double>()[at] = value;
+      else if (values.dtype() == DType::Int64)
+        values.data<std::int64_t>()[at] = whole;
+      else
+        values.data<float>()[at] = static_cast<float>(value);
+    }
+  REQUIRE(found);
+}
+
+void forgetTraining(ToyModel& model) {
+  model.strategyState().clear();
+  model.trainingState().clear();
 }
 
 }  // namespace
@@ -68,8 +97,7 @@ TEST_CASE("resumed at any merge, with any rule, the training ends with the bits 
   for (const auto& rule : ofEachKind(resumableRules()))
     for (const int least : {1, 2, 3}) {
       const int workers = rule.workers(least);
-      CAPTURE(rule.name);
-      CAPTURE(workers);
+      INFO("name ", rule.name, ", workers ", workers);
       std::vector<Held> atMerges;
       const Held whole = train(rule, workers, &atMerges);
       REQUIRE(atMerges.size() >= 3 * kEpochs / 2);
@@ -113,28 +141,15 @@ TEST_CASE("one fit an epoch is resumed to the same bits, also where no batch is 
 }
 
 TEST_CASE("workers of different speeds are resumed at any arrival, with unmerged steps and order") {
-  const Updater adam = Adam{.learningRate = 0.05};
-  const std::vector<double> speeds = {1, 0.4, 1.7};
-  for (const ResumableRule& rule :
-       {ResumableRule{{"free", AsynchronousOuter{.frequency = 2, .rate = 0.9, .speeds = speeds}}, adam},
-        ResumableRule{{"bounded, together", AsynchronousOuter{.frequency = Period::postLocal(2, 3),
-                                            .rate = 0.7,
-                                            .momentum = 0.5,
-                                            .nesterov = true,
-                                            .speeds = speeds,
-                                            .staleness = 1,
-                                            .grace = 0.7,
-                                            .codec = Int8Codec{}}}},
-        ResumableRule{{"fewer if slow", AsynchronousOuter{.frequency = 4,
-                                        .rate = 0.5,
-                                        .momentum = 0.8,
-                                        .arrivalsPerStep = 2,
-                                        .speeds = speeds,
-                                        .fewerIterationsIfSlow = true,
-                                        .staleness = 0,
-                                        .updaterState = UpdaterState::Reset}},
-                      adam}}) {
-    CAPTURE(rule.name);
+  for (const std::string options :
+       {"every=2,rate=0.9",
+        "every=3,period.until=2,rate=0.7,momentum=0.5,nesterov=true,staleness=1,grace=0.7,codec=int8",
+        "every=4,rate=0.5,momentum=0.8,arrivalsPerStep=2,fewerIterationsIfSlow=true,staleness=0,"
+        "updaterState=reset"}) {
+    CAPTURE(options);
+    const bool wait = options.starts_with("every=4"), momentum = options.starts_with("every=3");
+    ResumableRule rule{{options, strategyNamed("asynchronous", "speeds=1,0.4,1.7," + options, 3)}};
+    if (!momentum) rule.updater = Adam{.learningRate = 0.05};
     std::vector<Held> atMerges;
     const Held whole = train(rule, 3, &atMerges);
     bool unmerged = false;
@@ -149,24 +164,36 @@ TEST_CASE("workers of different speeds are resumed at any arrival, with unmerged
       REQUIRE(again.size() + m + 1 == atMerges.size());
       CHECK(atMerges[m + 1].difference(again.front()) == "");
     }
-    CHECK(unmerged == (rule.name != "fewer if slow"));  // its workers always wait for each other
+    CHECK(unmerged == !wait);  // with staleness 0 workers always wait for each other
   }
 }
 
-TEST_CASE("checkpoints hold the merges in flight, and models do not") {
-  const ResumableRule rule{{"late", OverlappedAveraging{.frequency = 3, .delay = 2}}};
+TEST_CASE("a checkpoint holds what is in flight and the blocks that replicas do not share, and no others") {
+  const auto has = [](const Held& held, std::string_view name) {
+    return findValues(held.training, name) != nullptr;
+  };
+  const ResumableRule late{{"late", OverlappedAveraging{.frequency = 3, .delay = 2}}};
   std::vector<Held> atMerges;
-  const Held end = train(rule, 2, &atMerges);
-  int inFlight = 0;
+  const Held end = train(late, 2, &atMerges);
+  std::ptrdiff_t inFlight = 0;
   for (const Held& held : atMerges) {
-    const bool launched = findValues(held.training, "in flight.mean") != nullptr;
-    CHECK(launched == (findValues(held.training, "in flight.sent") != nullptr));
-    inFlight += launched ? 1 : 0;
+    CHECK(has(held, "in flight.mean") == has(held, "in flight.sent"));
+    inFlight += has(held, "in flight.mean") ? 1 : 0;
     CHECK(held.strategy.empty());
   }
   CHECK(inFlight > 0);
-  CHECK(inFlight < static_cast<int>(atMerges.size()));
-  CHECK(findValues(end.training, "in flight.mean") == nullptr);
+  CHECK(inFlight < std::ssize(atMerges));
+  CHECK_FALSE(has(end, "in flight.mean"));
+
+  const auto all = resumableRules();
+  const auto averaged = mergesOf(all[0], 2).at(3), kept = mergesOf(all[1], 2).at(3),
+             differing = mergesOf(all.back(), 2).at(3);
+  CHECK_FALSE(has(averaged, "replicas.parameters"));
+  CHECK_FALSE(has(averaged, "replicas.velocity"));
+  CHECK(has(kept, "replicas.velocity"));
+  CHECK_FALSE(has(kept, "replicas.parameters"));
+  CHECK(has(differing, "replicas.parameters"));
+  CHECK(has(differing, "merged.parameters"));  // the user's model is a moving average
 }
 
 TEST_CASE("after a stop between arrivals each batch is trained once, before the stop or after it") {
@@ -191,15 +218,12 @@ TEST_CASE("after a stop between arrivals each batch is trained once, before the 
           if (batch.stamp.sequence == 3 + trial % 4 + 4 * run && run < 2) wrapper.stopFit();
         };
         wrapper.fit(data);
-        control->onStep = {};
         held = holder->atEnd();
         CHECK(model.epoch() == (run < 2 ? 0 : 1));
       }
-      std::vector<std::int64_t> trained;
-      for (const auto& step : control->steps()) trained.push_back(step.stamp.sequence);
-      std::vector<std::int64_t> all(kBatches);
-      std::iota(all.begin(), all.end(), 0);
-      CHECK(trained == all);
+      std::int64_t next = 0;
+      for (const auto& step : control->steps()) CHECK(step.stamp.sequence == next++);
+      CHECK(next == kBatches);
     }
 }
 
@@ -209,29 +233,13 @@ TEST_CASE("checkpoints change no bit, and land no merge early") {
     const int workers = rule.workers(2);
     std::vector<Held> atMerges;  // reads the model and the training state at each merge
     const Held watched = train(rule, workers, &atMerges);
-    const Held unwatched = train(rule, workers);
-    CHECK(watched.difference(unwatched) == "");
-    auto model = modelOf(rule);
-    auto data = dataOf();
-    wrapperOf(model, rule, workers).fit(data, kEpochs);
-    Held end = unwatched;
+    Held end = train(rule, workers);
+    CHECK(watched.difference(end) == "");
+    Run alone(rule);
+    wrapperOf(alone.model, rule, workers).fit(alone.data, kEpochs);
     end.training.clear();
-    CHECK(end.difference(Held(model, {})) == "");
+    CHECK(end.difference(Held(alone.model, {})) == "");
   }
-}
-
-TEST_CASE("a checkpoint holds the blocks that replicas do not share, and no others") {
-  const auto saves = [](const ResumableRule& rule, std::string_view name) {
-    const auto atMerges = mergesOf(rule, 2);
-    return findValues(atMerges.at(3).training, name) != nullptr;
-  };
-  const auto all = resumableRules();
-  CHECK_FALSE(saves(all[0], "replicas.parameters"));
-  CHECK_FALSE(saves(all[0], "replicas.velocity"));
-  CHECK(saves(all[1], "replicas.velocity"));
-  CHECK_FALSE(saves(all[1], "replicas.parameters"));
-  CHECK(saves(all.back(), "replicas.parameters"));
-  CHECK(saves(all.back(), "merged.parameters"));  // the user's model is a moving average
 }
 
 TEST_CASE("model.fit() is resumed within an epoch, as is a wrapper with one worker") {
@@ -261,40 +269,34 @@ TEST_CASE("model.fit() is resumed within an epoch, as is a wrapper with one work
 TEST_CASE("fit(data, epochs) first finishes the interrupted epoch, which counts as one of them") {
   const ResumableRule rule = resumableRules().front();
   const auto atMerges = mergesOf(rule, 2);
-  auto model = modelOf(rule);
-  atMerges[2].giveTo(model);  // 6 of 13 batches
-  auto data = dataOf();
+  Run run(rule, &atMerges[2]);  // 6 of 13 batches
   auto recorded = mergedListener();
-  auto wrapper = wrapperOf(model, rule, 2, 16, {recorded});
-  wrapper.fit(data, 1);
-  CHECK(model.epoch() == 1);
-  CHECK(model.iteration() == 7);
-  CHECK(model.trainingState().empty());
+  auto wrapper = wrapperOf(run.model, rule, 2, 16, {recorded});
+  wrapper.fit(run.data, 1);
+  CHECK(run.model.epoch() == 1);
+  CHECK(run.model.iteration() == 7);
+  CHECK(run.model.trainingState().empty());
   const auto merges = recorded->calls("merge");
   REQUIRE(merges.size() == 4);
   CHECK(merges.front().batch == 8);
   CHECK(merges.back().batch == 13);
-  wrapper.fit(data, 1);  // a whole epoch
-  CHECK(model.iteration() == 14);
+  wrapper.fit(run.data, 1);  // a whole epoch
+  CHECK(run.model.iteration() == 14);
 }
 
 TEST_CASE("with another number of workers the log says how many trained batches are lost") {
   const ResumableRule rule{{"free", AsynchronousOuter{.frequency = 2, .rate = 0.9}}, Sgd{}};
-  const auto atMerges = mergesOf(rule, 3);
   LogLines log;
   std::size_t losses = 0;
-  for (const Held& held : atMerges) {
+  for (const Held& held : mergesOf(rule, 3)) {
     double lost = 0;
     if (const Tensor* const unmerged = findValues(held.training, "unmerged"))
       for (std::size_t w = 0; w < 3; ++w) lost += unmerged->span<double>()[6 * w + 3];
-    auto model = modelOf(rule);
-    held.giveTo(model);
-    auto data = dataOf();
     log.forget();
-    wrapperOf(model, rule, 2).fit(data, 1);
+    Run(rule, &held).fit(2);
     const auto lines = log.all();
     REQUIRE_FALSE(lines.empty());
-    CHECK(lines.front().find("has 3 workers, this training has 2") != std::string::npos);
+    CHECK_CONTAINS(lines.front(), "has 3 workers, this training has 2");
     const auto text = lost == 1 ? std::string("; 1 batch that was trained and not merged is lost")
                                 : fmt::format("; {} batches that were trained and not merged are lost", lost);
     CHECK(lines.front().ends_with(lost > 0 ? text : "other state of their own is reset"));
@@ -351,112 +353,71 @@ TEST_CASE("with other workers or another rule, all start from the merged copy, w
   const ResumableRule rule = resumableRules().back();
   const auto atMerges = mergesOf(rule, 2);
   const Held& held = atMerges[1];
-  auto model = modelOf(rule);
-  held.giveTo(model);
   const Tensor* const merged = findValues(held.training, "merged.parameters");
   REQUIRE(merged != nullptr);
-  auto data = dataOf();
-  auto wrapper = wrapperOf(model, rule, 3);
-  wrapper.fit(data, 1);
-  CHECK(model.epoch() == held.state.back().values.data<std::int64_t>()[1] + 1);
-  const auto first = model.control().steps().front();
+  Run run(rule, &held);
+  run.fit(3);
+  CHECK(run.model.epoch() == held.state.back().values.data<std::int64_t>()[1] + 1);
+  const auto first = run.model.control().steps().front();
   CHECK(first.before == std::vector<float>(merged->data<float>(), merged->data<float>() + kWidth));
-
-  auto other = modelOf(rule);
-  held.giveTo(other);
-  wrapperOf(other, resumableRules().front(), 2).fit(data, 1);
-  REQUIRE(log.all().size() >= 2);
   CHECK(log.all().front() ==
         "the checkpoint has 2 workers, this training has 3: each starts from the merged model, with the mean "
         "of updater states and residuals that workers kept; other state of their own is reset; merges that "
-        "were launched "
-        "and have not landed are lost");
-  auto third = modelOf(rule);
-  const ResumableRule following{{"", OuterAveraging{.frequency = 2, .momentum = 0.5}}};
-  const auto ofOuter = mergesOf(following, 2);
-  ofOuter[1].giveTo(third);
-  wrapperOf(third, {{"", OuterAveraging{.frequency = 2, .momentum = 0.5, .measureStep = true}}}, 2)
-      .fit(data, 1);
-  CHECK(log.all().back().find("(every=2,period=fixed") == std::string::npos);  // measuring is no other rule
-  auto fourth = modelOf(rule);
-  ofOuter[1].giveTo(fourth);
-  wrapperOf(fourth, {{"", OuterAveraging{.frequency = 2, .momentum = 0.5, .followLearningRate = true}}}, 2)
-      .fit(data, 1);
-  const auto lines = log.all();
-  CHECK(std::ranges::any_of(lines, [](const std::string& line) {
-    return line.find("momentum 0.5) (every=2,period=fixed") != std::string::npos &&
-           line.find("followLearningRate=false") < line.find("this one has every=2") &&
-           line.find("followLearningRate=true") != std::string::npos;
-  }));
-  CHECK(std::ranges::find(
-            lines,
-            "the checkpoint is of a training with a rule with fragments in flight, this one has "
-            "averaging every iteration: each worker starts from the merged model") != lines.end());
-}
+        "were launched and have not landed are lost");
+  Run({resumableRules().front(), rule.updater}, &held).fit(2);
+  CHECK(log.all().back() ==
+        "the checkpoint is of a training with a rule with fragments in flight, this one has averaging every "
+        "iteration: each worker starts from the merged model");
 
-TEST_CASE("an iterator that cannot report its size to a resumed training is named") {
-  struct Sizeless : ToyIterator {
-    using ToyIterator::ToyIterator;
-    std::optional<std::int64_t> examples() const override { throw std::runtime_error("boom"); }
-  };
-  const ResumableRule rule = resumableRules().front();
-  const auto atMerges = mergesOf(rule, 2);
-  auto model = modelOf(rule);
-  atMerges[2].giveTo(model);
-  Sizeless data(randomBatches(7, kBatches, 5, kWidth, true), kWidth);
-  CHECK(thrown<TrainingError>([&] { wrapperOf(model, rule, 2).fit(data); }) ==
-        "the data iterator failed to report its size: boom");
+  log.forget();
+  const OuterAveraging outer{.frequency = 2, .momentum = 0.5};
+  const auto ofOuter = mergesOf({{"", outer}}, 2);
+  auto measuring = outer, following = outer;
+  measuring.measureStep = following.followLearningRate = true;
+  Run({{"", measuring}}, &ofOuter[1]).fit(2);  // measuring is no other rule
+  CHECK(log.all().empty());
+  Run({{"", following}}, &ofOuter[1]).fit(2);
+  const auto line = log.lineWith({"momentum 0.5) (every=2,period=fixed", "followLearningRate=true"});
+  CHECK(line.find("followLearningRate=false") < line.find("this one has every=2"));
 }
 
 TEST_CASE("a checkpoint is not resumed if the model was changed, or within an epoch of other data") {
   const ResumableRule rule = resumableRules().front();
   const auto atMerges = mergesOf(rule, 2);
   const LogLines log;
-  auto changed = modelOf(rule);
-  atMerges[2].giveTo(changed);
-  changed.setParameters(std::vector<float>(kWidth, 1));
-  auto data = dataOf();
-  wrapperOf(changed, rule, 2).fit(data);
-  CHECK(changed.iteration() == 3 + 7);  // a whole epoch
-
-  auto elsewhere = modelOf(rule);
-  atMerges[2].giveTo(elsewhere);
-  auto others = dataOf();
-  others.knownExamples = 1000;
-  wrapperOf(elsewhere, rule, 2).fit(others);
-  CHECK(elsewhere.iteration() == 3 + 7);
+  Run changed(rule, &atMerges[2]), elsewhere(rule, &atMerges[2]), same(rule, &atMerges[2]);
+  changed.model.setParameters(std::vector<float>(kWidth, 1));
+  elsewhere.data.knownExamples = 1000;
+  for (Run* const run : {&changed, &elsewhere}) {
+    run->fit(2);
+    CHECK(run->model.iteration() == 3 + 7);  // a whole epoch
+  }
   const auto lines = log.all();
   REQUIRE(lines.size() == 2);
   CHECK(lines[0].starts_with("the model's checkpoint is not resumed: the model was changed since; "));
-  CHECK(lines[1].starts_with(
-      "the model's checkpoint is not resumed: it is of the middle of an epoch of another "
-      "data set; "));
-
+  CHECK(
+      lines[1].starts_with("the model's checkpoint is not resumed: it is of the middle of an epoch of "
+                           "another data set; "));
   // Data of the same size with different batches.
-  auto same = modelOf(rule);
-  atMerges[2].giveTo(same);
-  ToyIterator shifted(randomBatches(8, kBatches, 5, kWidth, true), kWidth);
-  const auto text = thrown<TrainingError>([&] { wrapperOf(same, rule, 2).fit(shifted); });
-  CHECK(text.find("these are other data") != std::string::npos);
+  same.data = ToyIterator(randomBatches(8, kBatches, 5, kWidth, true), kWidth);
+  CHECK_CONTAINS(thrown<TrainingError>([&] { same.fit(2); }), "these are other data");
 }
 
 TEST_CASE("after a failure before the first merge, or a stop, the checkpoint can be resumed again") {
   const ResumableRule rule = resumableRules()[1];
   std::vector<Held> atMerges;
   const Held whole = train(rule, 2, &atMerges);
-  auto model = modelOf(rule);
-  atMerges[1].giveTo(model);
-  auto data = dataOf();
+  Run run(rule, &atMerges[1]);
   auto holder = std::make_shared<Holder>();
-  auto wrapper = wrapperOf(model, rule, 2, 16, {holder});
-  model.control().onStep = [](const Batch&) { throw std::runtime_error("no step"); };
-  CHECK_THROWS_AS(wrapper.fit(data, kEpochs), TrainingError);
-  model.control().onStep = {};
+  auto wrapper = wrapperOf(run.model, rule, 2, 16, {holder});
+  run.model.control().onStep = [](const Batch&) { throw std::runtime_error("no step"); };
+  CHECK_THROWS_AS(wrapper.fit(run.data, kEpochs), TrainingError);
+  run.model.control().onStep = {};
   std::stop_source stop;
   stop.request_stop();
-  wrapper.fit(data, kEpochs, stop.get_token());
+  wrapper.fit(run.data, kEpochs, stop.get_token());
   CHECK(holder->atEnd().difference(atMerges[1]) == "");
-  wrapper.fit(data, kEpochs - model.epoch());
+  wrapper.fit(run.data, kEpochs - run.model.epoch());
   CHECK(whole.difference(holder->atEnd()) == "");
 }
 
@@ -503,85 +464,51 @@ TEST_CASE_TEMPLATE("a user-defined iterator is asked to skip, and may do it with
 }
 
 TEST_CASE("impossible numbers in a training state are refused") {
-  const ResumableRule rule = resumableRules().front();
-  const auto atMerges = mergesOf(rule, 2);
-  const auto refusal = [&](std::string_view name, std::size_t at, std::int64_t value) {
-    auto model = modelOf(rule);
-    atMerges[2].giveTo(model);
-    Tensor values = *findValues(model.trainingState(), name);
-    if (values.dtype() == DType::Float64)
-      values.data<double>()[at] = static_cast<double>(value);
-    else
-      values.data<std::int64_t>()[at] = value;
-    auto data = dataOf();
-    return thrown<InvalidArgument>([&] { wrapperOf(model, rule, 2).fit(data); });
-  };
-  CHECK(refusal("position", 0, -1) ==
-        "training state: \"position\" has -1 trained batches, which is impossible");
-  CHECK(refusal("position", 0, std::int64_t{1} << 62) ==
-        "training state: \"position\" has 4611686018427387904 trained batches, which is impossible");
-  CHECK(refusal("rounds", 0, -5) == "training state: \"rounds\" has -5 finished rounds, which is impossible");
   constexpr auto kLast = std::numeric_limits<std::int64_t>::max();
-  CHECK(refusal("position", 1, kLast) ==
-        "training state: \"position\" has 9223372036854775807 trained examples, which is impossible");
-  CHECK(refusal("scores", 1, -1).starts_with("training state: \"scores\" has a sum "));
-  CHECK(refusal("rounds", 0, kLast) ==
-        "training state: \"rounds\" has 9223372036854775807 finished rounds, which is impossible");
-  CHECK(refusal("examples", 1, kLast) ==
-        "training state: \"examples\" has numbers that workers cannot have trained");
-  CHECK(refusal("weights", 2, kLast) == "training state: \"weights\" must be finite and not negative");
-  CHECK(refusal("rounds", 1, 0) ==
-        "training state: the strategy's plan: a round must have at least 1 iteration, got 0");
+  constexpr std::int64_t k62 = std::int64_t{1} << 62, k59 = std::int64_t{1} << 59;
+  const ResumableRule averaging = resumableRules().front(),
+                      arrivals{{"arrivals", AsynchronousOuter{.frequency = 2}}};
+  const struct {
+    const ResumableRule& rule;
+    const char* name;
+    std::size_t at;
+    std::int64_t value;
+    const char* problem;  // its beginning
+  } rows[] = {
+      {averaging, "position", 0, -1, "\"position\" has -1 trained batches, which is impossible"},
+      {averaging, "position", 0, k62,
+       "\"position\" has 4611686018427387904 trained batches, which is impossible"},
+      {averaging, "rounds", 0, -5, "\"rounds\" has -5 finished rounds, which is impossible"},
+      {averaging, "position", 1, kLast,
+       "\"position\" has 9223372036854775807 trained examples, which is impossible"},
+      {averaging, "scores", 1, -1, "\"scores\" has a sum "},
+      {averaging, "rounds", 0, kLast,
+       "\"rounds\" has 9223372036854775807 finished rounds, which is impossible"},
+      {averaging, "examples", 1, kLast, "\"examples\" has numbers that workers cannot have trained"},
+      {averaging, "weights", 2, kLast, "\"weights\" must be finite and not negative"},
+      {averaging, "rounds", 1, 0, "the strategy's plan: a round must have at least 1 iteration, got 0"},
+      // More landings than trained batches: repeating their order would take for ever.
+      {arrivals, "rounds", 5, k59, "\"rounds\" has 576460752303423488 landings in an epoch with "}};
+  for (const auto& [rule, name, at, value, begin] : rows) {
+    const auto atMerges = mergesOf(rule, 2);
+    Run run(rule, &atMerges[2]);
+    damage(run.model, name, at, static_cast<double>(value), value);
+    const auto problem = thrown<InvalidArgument>([&] { run.fit(2); });
+    CHECK_MESSAGE(problem.starts_with(std::string("training state: ") + begin), problem);
+  }
 }
-
-TEST_CASE("more landings than trained batches are refused: repeating their order would take for ever") {
-  const ResumableRule rule{{"arrivals", AsynchronousOuter{.frequency = 2}}};
-  const auto atMerges = mergesOf(rule, 2);
-  auto model = modelOf(rule);
-  atMerges[2].giveTo(model);
-  findValues(model.trainingState(), "rounds")->span<std::int64_t>()[5] = std::int64_t{1} << 59;
-  auto data = dataOf();
-  const auto problem = thrown<InvalidArgument>([&] { wrapperOf(model, rule, 2).fit(data); });
-  CAPTURE(problem);
-  CHECK(problem.starts_with("training state: \"rounds\" has 576460752303423488 landings in an epoch with "));
-}
-
-namespace {
-
-/// Sets a number in the block of this name, in the strategy's state or in flight.
-void damage(ToyModel& model, std::string_view block, std::size_t at, double value) {
-  bool found = false;
-  for (auto* const all : {&model.strategyState(), &model.trainingState()})
-    for (const auto& [name, values] : *all) {
-      if (name != block) continue;
-      found = true;
-      if (values.dtype() == DType::Float64)
-        values.data<double>()[at] = value;
-      else
-        values.data<float>()[at] = static_cast<float>(value);
-    }
-  REQUIRE(found);
-}
-
-void forgetTraining(ToyModel& model) {
-  model.strategyState().clear();
-  model.trainingState().clear();
-}
-
-}  // namespace
 
 TEST_CASE("impossible numbers in a strategy's state are refused, and the wrapper can train without them") {
-  const ResumableRule gossip{{"gossip", Gossip{.frequency = 2}}},
-      streaming{{"streaming", StreamingOuter{.frequency = 3, .fragments = 1}}},
-      shared{{"shared gradients", SharedGradients{}}},
-      groups{{"groups", HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 3}}}}},
-      adaComm{{"AdaComm", Averaging{.frequency = Period::adaComm(3, {.interval = 2})}}},
-      outer{{"outer averaging", OuterAveraging{.frequency = 2, .momentum = 0.5}}},
-      arrivals{{"arrivals", AsynchronousOuter{.frequency = 2, .rate = 0.9}}};
+  const AnyStrategy gossip = Gossip{.frequency = 2},
+                    streaming = StreamingOuter{.frequency = 3, .fragments = 1}, shared = SharedGradients{},
+                    groups = HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 3}}},
+                    adaComm = Averaging{.frequency = Period::adaComm(3, {.interval = 2})},
+                    outer = OuterAveraging{.frequency = 2, .momentum = 0.5},
+                    arrivals = AsynchronousOuter{.frequency = 2, .rate = 0.9};
   const double nan = std::numeric_limits<double>::quiet_NaN(),
                infinity = std::numeric_limits<double>::infinity();
   struct Case {
-    const ResumableRule& rule;
+    const AnyStrategy& rule;
     std::string block;
     std::size_t at;
     double value;
@@ -607,29 +534,27 @@ TEST_CASE("impossible numbers in a strategy's state are refused, and the wrapper
       {outer, "outer momentum", 5, infinity, "element 5 of \"outer momentum\" is inf"},
       {arrivals, "updates of each worker", 1, -7, "\"updates of each worker\" has -7 as a count"},
       {arrivals, "in flight.last landing", 0, -1, "\"last landing\" has -1 as a count"}};
-  for (const auto& [rule, block, at, value, what] : cases) {
+  for (const auto& [options, block, at, value, what] : cases) {
     CAPTURE(what);
+    const ResumableRule rule{{"", options}};
     const auto atMerges = mergesOf(rule, 2);
-    auto model = modelOf(rule);
-    auto data = dataOf();
-    auto wrapper = wrapperOf(model, rule, 2);
-    wrapper.fit(data);
-    forgetTraining(model);
-    atMerges[1].giveTo(model);
-    damage(model, block, at, value);
+    Run run(rule), again(rule, &atMerges[1]);
+    auto wrapper = wrapperOf(run.model, rule, 2);
+    wrapper.fit(run.data);
+    forgetTraining(run.model);
+    atMerges[1].giveTo(run.model);
+    damage(run.model, block, at, value);
     const auto problem = "strategy state: " + what + ", which is impossible";
-    CHECK_REFUSED(wrapper.fit(data), problem);
-    model.setLoadedFrom("run/checkpoint-epoch-0001.safetensors");
-    CHECK(thrown<FileError>([&] { wrapper.fit(data); }) ==
+    CHECK_REFUSED(wrapper.fit(run.data), problem);
+    run.model.setLoadedFrom("run/checkpoint-epoch-0001.safetensors");
+    CHECK(thrown<FileError>([&] { wrapper.fit(run.data); }) ==
           "run/checkpoint-epoch-0001.safetensors: cannot be resumed: " + problem);
 
-    auto again = modelOf(rule);
-    atMerges[1].giveTo(again);
-    forgetTraining(again);
-    forgetTraining(model);
-    wrapper.fit(data);
-    wrapperOf(again, rule, 2).fit(data);
-    CHECK(model.allBits() == again.allBits());
+    forgetTraining(again.model);
+    forgetTraining(run.model);
+    wrapper.fit(run.data);
+    again.fit(2);
+    CHECK(run.model.allBits() == again.model.allBits());
   }
 }
 
@@ -637,12 +562,10 @@ TEST_CASE("hierarchical averaging resumes after a number of iterations that no p
   const ResumableRule rule{
       {"groups", HierarchicalAveraging{.levels = {{.period = 2, .group = 2}, {.period = 4}}}}};
   const auto atMerges = mergesOf(rule, 2);
-  auto model = modelOf(rule);
-  atMerges[0].giveTo(model);                    // after 2 of 7 iterations
-  damage(model, "trained since merges", 2, 5);  // the next round ends after 7
-  auto data = dataOf();
-  wrapperOf(model, rule, 2).fit(data);
-  CHECK(model.iteration() == 7);
-  CHECK(model.epoch() == 1);
-  CHECK(std::isfinite(model.score()));
+  Run run(rule, &atMerges[0]);                      // after 2 of 7 iterations
+  damage(run.model, "trained since merges", 2, 5);  // the next round ends after 7
+  run.fit(2);
+  CHECK(run.model.iteration() == 7);
+  CHECK(run.model.epoch() == 1);
+  CHECK(std::isfinite(run.model.score()));
 }

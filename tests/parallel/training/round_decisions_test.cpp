@@ -1,10 +1,6 @@
 // What is decided at the ends of rounds, without threads: the test brings what workers would have trained.
 #include "muster/parallel/training/round_decisions.h"
 
-#include <doctest/doctest.h>
-
-#include <optional>
-
 #include "tests/parallel/no_exchange.h"
 #include "tests/support/counting_rule.h"
 #include "tests/support/thrown.h"
@@ -19,11 +15,18 @@ struct Rounds2 {
   explicit Rounds2(const StrategyTraits& of = {}, Ledger start = ledgerAt({}, 0, 0, 2), bool meet = true)
       : rule(of),
         traits(of),
-        decisions(
-            {.local = 2},
-            {.strategy = rule, .traits = traits, .stop = stop, .learningRate = 0.1, .meetAtLandings = meet},
-            std::move(start), shares) {
+        decisions({.local = 2},
+                  {.strategy = rule,
+                   .traits = traits,
+                   .stop = stop,
+                   .learningRate = StepSchedule{.initial = 0.4, .decay = 0.5, .every = 6},
+                   .meetAtLandings = meet},
+                  std::move(start), shares) {
     rule.grows = true;
+  }
+  void begin(std::int64_t epochs) {
+    decisions.prepare();
+    decisions.begin(epochs);
   }
   /// Each has trained as many batches of weight 2 and score 3.
   void bring(std::int64_t batches, bool ended = false, bool late = false) {
@@ -65,17 +68,15 @@ Ledger twoSpeeds(bool wallClock = false) {
 TEST_CASE("a plan follows from the ledger; the report is that before it") {
   Ledger start = ledgerAt({}, /*iteration=*/12, /*epoch=*/3, /*workers=*/2);
   start.rounds = 5;
+  start.score = 4;
   Rounds2 rounds({}, start);
-  const CountingRule& rule = rounds.rule;
   rounds.rule.grows = false;
-  rounds.decisions.prepare();
-  rounds.decisions.begin(/*epochs=*/1);
+  rounds.begin(/*epochs=*/1);
   CHECK(rounds.decisions.ledger().plan.iterations == 2);
-  CHECK(rule.last.workers == 2);
-  CHECK(rule.last.iteration == 12);
-  CHECK(rule.last.epoch == 3);
-  CHECK(rule.last.rounds == 5);
-  CHECK(rule.last.learningRate == 0.1);
+  const TrainingProgress& now = rounds.rule.last;
+  CHECK(fmt::format("{} workers, iteration {} of epoch {}, {} rounds, rate {}, score {}", now.workers,
+                    now.iteration, now.epoch, now.rounds, now.learningRate,
+                    now.score) == "2 workers, iteration 12 of epoch 3, 5 rounds, rate 0.1, score 4");
   CHECK(rounds.decisions.report().divergence == 0.5);
   CHECK(rounds.decisions.report().values.front().value == 0);  // copied before the plan
   rounds.bring(1);
@@ -109,8 +110,7 @@ TEST_CASE("impossible plans are refused, of a checkpoint as a damaged file") {
 
 TEST_CASE("rounds are decided, committed and planned until the last epoch ends") {
   Rounds2 rounds;
-  rounds.decisions.prepare();
-  rounds.decisions.begin(/*epochs=*/2);
+  rounds.begin(/*epochs=*/2);
   CHECK(rounds.decisions.ledger().plan.iterations == 1);
   rounds.bring(1);
   CHECK(rounds.decide().verdict == Verdict::Continue);
@@ -140,8 +140,7 @@ TEST_CASE("a stop or a pause is the run's end; a node's listeners and any end ar
                          Row{{.stop = true}, false, true, true}, Row{{.pause = true}, false, true, true},
                          Row{{}, true, false, true}}) {
     Rounds2 rounds;
-    rounds.decisions.prepare();
-    rounds.decisions.begin(2);
+    rounds.begin(2);
     rounds.bring(1, row.ended);
     rounds.decide(row.votes);
     CHECK(rounds.decisions.isOver() == row.over);
@@ -153,8 +152,7 @@ TEST_CASE("a round without batches is merged only if the strategy has something 
   for (const bool pending : {false, true}) {
     Rounds2 rounds;
     rounds.rule.isPending = pending;
-    rounds.decisions.prepare();
-    rounds.decisions.begin(1);
+    rounds.begin(1);
     rounds.bring(0, /*ended=*/true);
     CHECK(rounds.decide().merging == pending);
     CHECK(rounds.rule.prepared == (pending ? 0 : -1));
@@ -164,8 +162,7 @@ TEST_CASE("a round without batches is merged only if the strategy has something 
 TEST_CASE("a failure drops a round of gradients before the updates begin, and keeps it after") {
   for (const bool updating : {false, true}) {
     Rounds2 rounds({.localWork = LocalWork::Gradient});
-    rounds.decisions.prepare();
-    rounds.decisions.begin(1);
+    rounds.begin(1);
     rounds.bring(1);
     rounds.decide();
     if (updating) rounds.decisions.beginUpdates();
@@ -178,8 +175,7 @@ TEST_CASE("a failure drops a round of gradients before the updates begin, and ke
 
 TEST_CASE("a round of gradients that merges nothing counts, without the penalty of the round before") {
   Rounds2 rounds({.localWork = LocalWork::Gradient});
-  rounds.decisions.prepare();
-  rounds.decisions.begin(1);
+  rounds.begin(1);
   rounds.bring(1);
   rounds.decide();
   rounds.shares.setUpdated(0, 0.5);
@@ -194,8 +190,7 @@ TEST_CASE("a round of gradients that merges nothing counts, without the penalty 
 TEST_CASE("the last merge is kept before one that may overflow") {
   for (const double largest : {1e3, 1e13}) {
     Rounds2 rounds;
-    rounds.decisions.prepare();
-    rounds.decisions.begin(1);
+    rounds.begin(1);
     rounds.bring(1);
     rounds.decisions.of(1).largest = largest;
     rounds.decide();
@@ -203,35 +198,23 @@ TEST_CASE("the last merge is kept before one that may overflow") {
   }
 }
 
-TEST_CASE("a round of steps counts after a failure if its scores are known and its merge has not failed") {
-  struct Row {
-    bool late, failed;
-    std::int64_t rounds;
-  };
-  for (const Row& row : {Row{false, false, 1}, Row{true, false, 0}, Row{false, true, 0}}) {
+TEST_CASE("a merge that is found lost takes the ledger back to the round before; one that fails is dropped") {
+  for (const bool committed : {true, false}) {
     Rounds2 rounds;
-    rounds.decisions.prepare();
-    rounds.decisions.begin(1);
-    rounds.bring(1, false, row.late);
-    rounds.decide();
-    if (row.failed) rounds.shares.lose();
+    rounds.begin(1);
+    for (int round = 0; round < 2; ++round) {
+      rounds.bring(1);
+      rounds.decide();
+      if (round == 0 || committed) rounds.decisions.commit();
+    }
+    if (committed)
+      rounds.decisions.loseMerge();
+    else
+      rounds.shares.lose();
     rounds.decisions.close();
-    CHECK(rounds.decisions.ledger().rounds == row.rounds);
+    CHECK(rounds.decisions.ledger().iteration == 1);
+    CHECK(rounds.shares.mergeFailed());
   }
-}
-
-TEST_CASE("a merge that is found lost takes the ledger back to the round before") {
-  Rounds2 rounds;
-  rounds.decisions.prepare();
-  rounds.decisions.begin(1);
-  for (int round = 0; round < 2; ++round) {
-    rounds.bring(1);
-    rounds.decide();
-    rounds.decisions.commit();
-  }
-  rounds.decisions.loseMerge();
-  CHECK(rounds.decisions.ledger().iteration == 1);
-  CHECK(rounds.shares.mergeFailed());
 }
 
 TEST_CASE("workers that land alone are merged when they arrive") {
@@ -244,8 +227,7 @@ TEST_CASE("workers that land alone are merged when they arrive") {
   for (const bool wallClock : {false, true}) {
     Rounds2 rounds({}, twoSpeeds(wallClock), false);
     CHECK(rounds.decisions.landsAlone());
-    rounds.decisions.prepare();
-    rounds.decisions.begin(1);
+    rounds.begin(1);
     const Contribution mine{.weight = 4, .batches = 2, .examples = 20, .iteration = 1};
     rounds.decisions.arrive(0, mine);
     CHECK(rounds.decisions.ledger().workers[0].unmerged.batches == 2);
@@ -272,8 +254,7 @@ TEST_CASE("a resumed run keeps its checkpoint's plan, and refuses an impossible 
             "training state: the strategy's plan: a round must have at least 1 iteration, got 0");
       continue;
     }
-    rounds.decisions.prepare();
-    rounds.decisions.begin(1);
+    rounds.begin(1);
     CHECK(rounds.decisions.ledger().plan.iterations == 7);
   }
 }

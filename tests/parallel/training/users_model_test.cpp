@@ -53,7 +53,7 @@ struct Rounds1 {
 
 }  // namespace
 
-TEST_CASE("the user's model is filled when a listener asks, with the last merge") {
+TEST_CASE("the user's model is filled with the last merge when a listener asks, and at the end") {
   Rounds1 rounds;
   rounds.users.lend();
   CHECK(rounds.fit.parameter() == 0);  // nothing is merged yet
@@ -64,15 +64,9 @@ TEST_CASE("the user's model is filled when a listener asks, with the last merge"
   CHECK(rounds.fit.parameter() == 7);
   CHECK(rounds.fit.model.iteration() == 2);
   CHECK(rounds.fit.model.score() == 4);
-}
-
-TEST_CASE("what a listener writes to the model is not trained, and is gone at the end") {
-  Rounds1 rounds;
-  rounds.round(6);
-  rounds.users.lend();
-  rounds.fit.model.setParameters({100});
+  rounds.fit.model.setParameters({100});  // is not trained
   rounds.users.fillAtEnd();
-  CHECK(rounds.fit.parameter() == 6);
+  CHECK(rounds.fit.parameter() == 7);
   CHECK_FALSE(rounds.run.failure);
 }
 
@@ -129,11 +123,4 @@ TEST_CASE("after a merge that failed and cannot be undone the model keeps its st
   rounds.users.fillAtEnd();
   CHECK(rounds.fit.parameter() == 6);
   CHECK(rounds.fit.model.iteration() == 1);
-}
-
-TEST_CASE("the moments in which other nodes answer are set by the fit") {
-  Rounds1 rounds;
-  CHECK(rounds.users.moment() == UsersModel::Moment::Training);
-  rounds.users.setMoment(UsersModel::Moment::RunEnd);
-  CHECK(rounds.users.moment() == UsersModel::Moment::RunEnd);
 }

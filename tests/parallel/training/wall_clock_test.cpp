@@ -84,35 +84,30 @@ TEST_CASE("every batch is trained and merged once, with and without merged liste
     for (const int devices : {0, 2})
       for (const bool listens : {false, true})
         for (const auto staleness : {std::optional<std::int64_t>(), std::optional<std::int64_t>(1)}) {
-          CAPTURE(workers);
-          CAPTURE(devices);
-          CAPTURE(listens);
+          INFO("workers ", workers, ", devices ", devices, ", listens ", listens);
           auto model = ruleToy();
           const auto sleep = std::make_shared<RandomDelays>(7, 300us);
           model.control().onStep = [sleep](const Batch&) { (*sleep)(); };
           const auto batches = ruleBatches(workers);
+          const std::int64_t count = std::ssize(batches);
           std::int64_t examples = 0, mergedExamples = 0, epochs = 0;
-          for (const auto& batch : batches)
-            examples += static_cast<std::int64_t>(batch.values.size()) / kRuleWidth;
-          Listeners listeners;
-          if (listens)
-            listeners = merged([&](const RecordedCall& call, Trainer&) {
-              if (call.event == "merge") mergedExamples += call.examples;
-              if (call.event == "epochEnd") ++epochs;
-            });
+          for (const auto& batch : batches) examples += std::ssize(batch.values) / kRuleWidth;
+          const auto counting = merged([&](const RecordedCall& call, Trainer&) {
+            if (call.event == "merge") mergedExamples += call.examples;
+            if (call.event == "epochEnd") ++epochs;
+          });
           ToyIterator data(batches, kRuleWidth);
           auto options = kWall;
           options.staleness = staleness;
-          auto wrapper = wrapperOf(model, workers, options, devices, listeners);
+          auto wrapper = wrapperOf(model, workers, options, devices, listens ? counting : Listeners{});
           for (std::int64_t fit = 1; fit <= 2; ++fit) {
             model.control().forgetSteps();
             wrapper.fit(data, 1);
-            CHECK(trainedOf(model) == firstNumbers(static_cast<std::int64_t>(batches.size())));
+            CHECK(trainedOf(model) == firstNumbers(count));
             CHECK(model.epoch() == fit);
-            CHECK(model.iteration() ==
-                  fit * ((static_cast<std::int64_t>(batches.size()) + workers - 1) / workers));
-            if (listens) CHECK(mergedExamples == fit * examples);
-            if (listens) CHECK(epochs == fit);
+            CHECK(model.iteration() == fit * ((count + workers - 1) / workers));
+            CHECK(mergedExamples == (listens ? fit * examples : 0));
+            CHECK(epochs == (listens ? fit : 0));
           }
           for (const float p : model.parameters()) CHECK(std::isfinite(p));
         }
@@ -140,16 +135,15 @@ TEST_CASE("a batch goes to the worker that asks: a fast one trains what a slow o
 }
 
 TEST_CASE("one worker has the bits of the virtual clock, and at rate 1 those of the model alone") {
-  for (const bool listens : {false, true}) {
-    AsynchronousOuter options{.frequency = 3, .rate = 0.7, .momentum = 0.5, .nesterov = true};
-    const auto virtually = trainRule(options, 1);
-    options.clock = ArrivalClock::Wall;
-    CHECK(trainRule(options, 1, 0, listens ? merged() : Listeners{}) == virtually);
-    auto alone = ruleToy();
-    ToyIterator data(ruleBatches(1), kRuleWidth);
-    alone.fit(data, kRuleEpochs);
-    CHECK(trainRule(AsynchronousOuter{.frequency = 3, .clock = ArrivalClock::Wall}, 1) == stateBits(alone));
-  }
+  AsynchronousOuter options{.frequency = 3, .rate = 0.7, .momentum = 0.5, .nesterov = true};
+  const auto virtually = trainRule(options, 1);
+  options.clock = ArrivalClock::Wall;
+  for (const Listeners& listeners : {Listeners{}, merged()})
+    CHECK(trainRule(options, 1, 0, listeners) == virtually);
+  auto alone = ruleToy();
+  ToyIterator data(ruleBatches(1), kRuleWidth);
+  alone.fit(data, kRuleEpochs);
+  CHECK(trainRule(AsynchronousOuter{.frequency = 3, .clock = ArrivalClock::Wall}, 1) == stateBits(alone));
 }
 
 TEST_CASE("with staleness 0 on equal batches the wall clock gives the bits of OuterAveraging") {
@@ -172,18 +166,18 @@ TEST_CASE("with staleness 0 on equal batches the wall clock gives the bits of Ou
 
 TEST_CASE("a checkpoint within an epoch is refused with one warning, and made at the epoch's end") {
   const LogLines lines;
-  std::vector<bool> within, atEnd;
+  std::ptrdiff_t within = 0, atEnd = 0;
   const auto checkpoints = merged([&](const RecordedCall& call, Trainer& trainer) {
-    if (call.event == "epochEnd") atEnd.push_back(!trainer.trainingState().empty());
-    if (call.event == "merge" && trainer.model().epoch() == call.epoch)
-      within.push_back(!trainer.trainingState().empty());
+    if (call.event == "epochEnd") atEnd += trainer.trainingState().empty() ? 0 : 1;
+    if (call.event != "merge" || trainer.model().epoch() != call.epoch) return;
+    CHECK(trainer.trainingState().empty());
+    ++within;
   });
   auto model = ruleToy();
   ToyIterator data(randomBatches(5, 24, 4, kRuleWidth), kRuleWidth);
   wrapperOf(model, 3, kWall, 0, checkpoints).fit(data, 2);
-  CHECK(within.size() > 2);
-  CHECK(std::ranges::none_of(within, std::identity()));
-  CHECK(atEnd == std::vector<bool>{true, true});
+  CHECK(within > 2);
+  CHECK(atEnd == 2);
   const auto warnings = std::ranges::count_if(lines.all(), [](const std::string& line) {
     return line.starts_with("warning: there is no checkpoint of the training after iteration") &&
            line.ends_with(": on the wall clock only the end of an epoch can be resumed");
@@ -204,7 +198,7 @@ TEST_CASE("a failure ends the training, whichever worker waits, and the wrapper 
       options.staleness = 0;  // most arrivals wait
       auto wrapper = wrapperOf(model, 3, options, 0, listens ? merged() : Listeners{});
       const Failure failure = failureOf(wrapper, data, 2);
-      CHECK(contains(failure.cause, "boom"));
+      CHECK_CONTAINS(failure.cause, "boom");
       CHECK(failure.worker >= 0);
       CHECK(model.epoch() == 0);
       model.control().onStep = {};
@@ -215,34 +209,19 @@ TEST_CASE("a failure ends the training, whichever worker waits, and the wrapper 
     }
 }
 
-TEST_CASE("a merged listener that throws or stops the training ends it") {
+TEST_CASE("a merged listener that stops the training ends it") {
   auto model = ruleToy();
   ToyIterator data(randomBatches(5, 12, 4, kRuleWidth), kRuleWidth);
-  int calls = 0;
-  auto failing = wrapperOf(model, 3, kWall, 0, merged([&](const RecordedCall& call, Trainer&) {
-                             if (call.event == "merge" && ++calls == 2) boom();
-                           }));
-  CHECK(contains(failureOf(failing, data).cause, "boom"));
   auto stopping = wrapperOf(model, 3, kWall, 0, merged([&](const RecordedCall& call, Trainer& trainer) {
                               if (call.event == "merge") trainer.stopFit();
                             }));
-  const auto epoch = model.epoch();
   stopping.fit(data, 5);
-  CHECK(model.epoch() == epoch);
+  CHECK(model.epoch() == 0);
 }
 
-TEST_CASE("the plan says that a run cannot be repeated") {
-  ToyModel model;
-  CHECK(contains(
-      wrapperOf(model, 2, kWall).plan(),
-      "asynchronous outer steps, an arrival every 2 iterations (rate 0.9, momentum 0), on the wall clock: "
-      "a run cannot be repeated"));
-}
-
-TEST_CASE("a user-defined rule with arrivals may use whole replicas, but not sums over them") {
+TEST_CASE("a user-defined rule with arrivals may use whole replicas") {
   struct Own {
     struct Rule final : Strategy {
-      Rule(bool adds, bool inStart) : adds_(adds), inStart_(inStart) {}
       std::string describe() const override { return "own"; }
       StrategyTraits traits(int workers) const override {
         const auto count = static_cast<std::size_t>(workers);
@@ -250,14 +229,9 @@ TEST_CASE("a user-defined rule with arrivals may use whole replicas, but not sum
                                         .speeds = std::vector<double>(count, 1)}};
       }
       RoundPlan plan(const TrainingProgress&) override { return {}; }
-      void start(MergeOps& ops) override {
-        if (inStart_) ops.eachReplica(1, [](const Share&) {});
-      }
       void land(int, const Round& round, MergeOps& ops) override {
         const SharedBlock& parameters = ops.block(BlockKind::Parameters);
         const auto elements = parameters.mergedCopy().elements();
-        double sum = 0;
-        if (adds_) ops.allReduce(std::span(&sum, 1));
         ops.eachReplica(elements, [&](const Share& share) {  // halves them in place
           for (const std::size_t w : share.workers)
             if (round.weights[w] > 0)
@@ -268,26 +242,9 @@ TEST_CASE("a user-defined rule with arrivals may use whole replicas, but not sum
           ops.mean(parameters.replicas, round.weights, parameters.mergedCopies, Fragment::whole(elements),
                    0.5);
       }
-      const bool adds_, inStart_;
     };
-    bool adds = false, inStart = false;
     void validate() const {}
-    std::unique_ptr<Strategy> make() const { return std::make_unique<Rule>(adds, inStart); }
+    std::unique_ptr<Strategy> make() const { return std::make_unique<Rule>(); }
   };
   CHECK(trainRule(Own{}, 3, 0, merged()) == trainRule(Own{}, 3));
-  for (const bool listens : {false, true}) {
-    auto model = ruleToy();
-    ToyIterator data(ruleBatches(2), kRuleWidth);
-    auto wrapper = wrapperOf(model, 2, Own{.adds = true}, 0, listens ? merged() : Listeners{});
-    CHECK(contains(
-        failureOf(wrapper, data).cause,
-        "allReduce: it makes participants wait for each other, which is not possible if workers arrive "
-        "one by one"));
-  }
-  auto model = ruleToy();
-  ToyIterator data(ruleBatches(2), kRuleWidth);
-  auto wrapper = wrapperOf(model, 2, Own{.inStart = true});
-  CHECK(contains(
-      thrown<Error>([&] { wrapper.fit(data); }),
-      "eachReplica: it makes participants wait for each other, which is not possible before a round ends"));
 }

@@ -71,19 +71,6 @@ TEST_CASE("a worker trains its queue's batches, merges after each and returns th
   CHECK(queued.worker().times().batches == 0);
 }
 
-TEST_CASE("a worker's failure names the batch, and the earlier merge stays") {
-  Queued queued;
-  queued.fit.model.control().onStep = [](const Batch& batch) {
-    if (batch.stamp.sequence == 1) boom();
-  };
-  queued.train();
-  CHECK(thrown<TrainingError>([&] { queued.run.failure.rethrow(); }) ==
-        "worker 0 on cpu failed in batch 2 of epoch 1: boom");
-  CHECK(queued.fit.merged() == 1.5f);
-  CHECK(queued.worker().whole());
-  CHECK(queued.worker().times().batches == 1);
-}
-
 TEST_CASE("a replica that is ahead of its merge is not whole until it gets a state") {
   Worker worker(3, 1, {}, 1);
   CHECK(worker.thread().name() == "worker 3 on cpu");
