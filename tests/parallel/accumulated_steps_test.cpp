@@ -3,8 +3,6 @@
 #include "muster/core/data/in_memory.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/nn/multi_layer_network.h"
-#include "tests/support/allocations.h"
-#include "tests/support/list_iterator.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
@@ -76,63 +74,6 @@ TEST_CASE("n batches per step equal the joined batches bit for bit, with dropout
                             [](float w) { return w != 0; }));
 }
 
-TEST_CASE("a step takes the iterator's batches one after the other, also where their sizes differ") {
-  // With batch normalisation a gradient depends on which examples are in a batch.
-  const auto normalised = [](std::int64_t accumulate) -> MultiLayerConfiguration {
-    return {
-        .seed = 1,
-        .updater = Sgd{.learningRate = 0.25},
-        .accumulate = accumulate,
-        .inputShape = {kInputs},
-        .layers = {
-            Dense{.units = 3}, BatchNorm{},
-            Output{.classes = kOutputs, .loss = Loss::MeanSquaredError, .activation = Activation::Identity}}};
-  };
-  const Tensor features = integers({8, kInputs}, 7), labels = integers({8, kOutputs}, 3);
-  const auto rows = [&](std::int64_t begin, std::int64_t end) {
-    Batch batch;
-    batch.features = {{"x", features.rows(begin, end)}};
-    batch.labels = {{"y", labels.rows(begin, end)}};
-    batch.stamp.firstExample = begin;
-    return batch;
-  };
-  MultiLayerNetwork one(normalised(1));
-  one.init();
-  Tensor& gradients = one.block(BlockKind::Gradients).values;
-  const auto gradientOf = [&](const Batch& batch) {
-    CHECK(one.gradient(batch).wait().weight == static_cast<double>(batch.examples()));
-    const auto values = gradients.span<float>();
-    return std::vector<double>(values.begin(), values.end());
-  };
-  const auto first = gradientOf(rows(0, 3)), second = gradientOf(rows(3, 8));
-  for (std::size_t i = 0; i < first.size(); ++i)
-    gradients.data<float>()[i] = static_cast<float>((3 * first[i] + 5 * second[i]) / 8);
-  one.update({});
-  ListIterator data({rows(0, 3), rows(3, 8)});
-  for (const int workers : {0, 1}) {  // 0: model.fit
-    MultiLayerNetwork network(normalised(2));
-    network.init();
-    workers == 0 ? network.fit(data) : toyWrapper(network, 1).build().fit(data);
-    const auto values = network.block(BlockKind::Parameters).values.span<float>(),
-               expected = one.block(BlockKind::Parameters).values.span<float>();
-    for (std::size_t i = 0; i < values.size(); ++i)
-      CHECK(values[i] == doctest::Approx(expected[i]).epsilon(1e-6));
-  }
-}
-
-TEST_CASE("a last step of fewer batches has whole batches, so batch normalisation can be trained") {
-  // 10 batches of 4: steps of 32 and 8 examples, the second of two batches, not of eight slices of 1.
-  MultiLayerNetwork network(
-      {.accumulate = 8,
-       .inputShape = {kInputs},
-       .layers = {
-           Dense{.units = 3}, BatchNorm{},
-           Output{.classes = kOutputs, .loss = Loss::MeanSquaredError, .activation = Activation::Identity}}});
-  auto data = examples(4);
-  CHECK_NOTHROW(network.fit(data));
-  CHECK(network.iteration() == 2);
-}
-
 TEST_CASE("workers whose steps have n batches equal one worker on all batches joined") {
   Zeroed joined(1);
   auto whole = examples(16);
@@ -178,28 +119,7 @@ TEST_CASE("evaluating the training's own iterator is refused, whether its batche
   }
 }
 
-TEST_CASE("steps of several batches allocate nothing once they are planned") {
-  Zeroed network(4);
-  Batch batch;
-  auto data = examples(16);
-  data.reset(0);
-  REQUIRE(data.next(batch));
-  network->step(batch);
-  const long before = allocations();
-  network->step(batch);
-  CHECK(allocations() == before);
-}
-
-TEST_CASE("models and iterators that cannot accumulate are refused by name") {
-  CHECK(thrown<InvalidArgument>([] { MultiLayerNetwork network(linear(0)); }) ==
-        "training options: accumulate must be between 1 and 1048576 batches, got 0");
-  auto configuration = linear(2);
-  configuration.layers[0] = BatchNorm{.synchronised = true};
-  MultiLayerNetwork network(configuration);
-  network.init();
-  auto data = examples(4);
-  auto wrapper = toyWrapper(network, 2).build();
-  CHECK(thrown<TrainingError>([&] {
-          wrapper.fit(data);
-        }).find("accumulate: a layer adds up numbers between workers") != std::string::npos);
+TEST_CASE("a number of batches out of range is refused by name") {
+  CHECK_REFUSED(MultiLayerNetwork(linear(0)),
+                "training options: accumulate must be between 1 and 1048576 batches, got 0");
 }

@@ -26,32 +26,29 @@ using Builder = ParallelWrapper::Builder;
 }  // namespace
 
 TEST_CASE("each option out of range is refused by name, with its value") {
-  CHECK(refusal([](Builder& b) { b.workers(0); }) == "workers must be between 1 and 1024, got 0");
-  CHECK(refusal([](Builder& b) { b.workers(-2); }) == "workers must be between 1 and 1024, got -2");
-  CHECK(refusal([](Builder& b) { b.workers(1025); }) == "workers must be between 1 and 1024, got 1025");
-  CHECK(refusal([](Builder& b) { b.averagingFrequency(0); }) ==
-        "averagingFrequency must be between 1 and 1099511627776, got 0");
-  CHECK(refusal([](Builder& b) { b.averagingFrequency((std::int64_t{1} << 40) + 1); }) ==
-        "averagingFrequency must be between 1 and 1099511627776, got 1099511627777");
-  CHECK(refusal([](Builder& b) { b.averagingFrequency(-1); }) ==
-        "averagingFrequency must be between 1 and 1099511627776, got -1");
-  CHECK(refusal([](Builder& b) { b.prefetchBuffer(-1); }) ==
-        "prefetchBuffer must be between 0 and 1048576 batches, got -1");
-  CHECK(refusal([](Builder& b) { b.prefetchBuffer((1 << 20) + 1); }) ==
-        "prefetchBuffer must be between 0 and 1048576 batches, got 1048577");
-  CHECK(refusal([](Builder& b) { b.threadsPerWorker(0); }) ==
-        "threadsPerWorker must be between 1 and 1024, got 0");
-  CHECK(refusal([](Builder& b) { b.threadsPerWorker(1025); }) ==
-        "threadsPerWorker must be between 1 and 1024, got 1025");
-  CHECK(refusal([](Builder& b) { b.devices({}); }) == "devices: the list is empty");
-  CHECK(refusal([](Builder& b) { b.listeners({nullptr}); }) == "listeners: one of them is null");
-}
-
-TEST_CASE("a listener given twice is refused, because it would be called twice") {
-  auto listener = std::make_shared<RecordingListener>();
-  CHECK(refusal([&](Builder& b) {
-          b.listeners({listener, listener});
-        }) == "listeners: number 1 is number 0 again; each is called once");
+  const std::pair<const char*, std::function<void(Builder&)>> rows[] = {
+      {"workers must be between 1 and 1024, got 0", [](Builder& b) { b.workers(0); }},
+      {"workers must be between 1 and 1024, got -2", [](Builder& b) { b.workers(-2); }},
+      {"workers must be between 1 and 1024, got 1025", [](Builder& b) { b.workers(1025); }},
+      {"averagingFrequency must be between 1 and 1099511627776, got 0",
+       [](Builder& b) { b.averagingFrequency(0); }},
+      {"averagingFrequency must be between 1 and 1099511627776, got 1099511627777",
+       [](Builder& b) { b.averagingFrequency((std::int64_t{1} << 40) + 1); }},
+      {"averagingFrequency must be between 1 and 1099511627776, got -1",
+       [](Builder& b) { b.averagingFrequency(-1); }},
+      {"prefetchBuffer must be between 0 and 1048576 batches, got -1",
+       [](Builder& b) { b.prefetchBuffer(-1); }},
+      {"prefetchBuffer must be between 0 and 1048576 batches, got 1048577",
+       [](Builder& b) { b.prefetchBuffer((1 << 20) + 1); }},
+      {"threadsPerWorker must be between 1 and 1024, got 0", [](Builder& b) { b.threadsPerWorker(0); }},
+      {"threadsPerWorker must be between 1 and 1024, got 1025", [](Builder& b) { b.threadsPerWorker(1025); }},
+      {"devices: the list is empty", [](Builder& b) { b.devices({}); }},
+      {"listeners: one of them is null", [](Builder& b) { b.listeners({nullptr}); }},
+      {"listeners: number 1 is number 0 again; each is called once",
+       [listener = std::make_shared<RecordingListener>()](Builder& b) {
+         b.listeners({listener, listener});
+       }}};
+  for (const auto& [problem, change] : rows) CHECK(refusal(change) == problem);
 }
 
 TEST_CASE("a device that this build cannot use is refused") {
@@ -91,18 +88,21 @@ TEST_CASE("a GPU merges at most 32 replicas") {
 }
 
 TEST_CASE("options have their defaults, and the values that were given") {
+  const auto text = [](const ParallelWrapper& wrapper) {
+    const auto& options = wrapper.options();
+    const Averaging& rule = *options.strategy.as<Averaging>();
+    return fmt::format("{} workers of {} threads on {} device, {}, prefetch {}, {}{}{}", options.workers,
+                       options.threadsPerWorker, options.devices.size(), rule.make()->describe(),
+                       options.prefetchBuffer, nameOf(rule.updaterState),
+                       options.pinThreads ? ", pinned" : "",
+                       options.reportScoreAfterAveraging ? ", reporting" : "");
+  };
   ToyModel model;
-  const auto defaults = ParallelWrapper::Builder(model).build();
-  CHECK(defaults.options().workers == 1);
-  CHECK(defaults.options().strategy.as<Averaging>()->frequency == 1);
-  CHECK(defaults.options().strategy.as<Averaging>()->updaterState == UpdaterState::Average);
-  CHECK(defaults.options().prefetchBuffer == 16);
-  CHECK_FALSE(defaults.options().reportScoreAfterAveraging);
+  const auto defaults = Builder(model).build();
+  CHECK(text(defaults) ==
+        "1 workers of 1 threads on 1 device, averaging every iteration, prefetch 16, average, pinned");
   CHECK(defaults.options().devices == std::vector<Device>{Device::cpu()});
-  CHECK(defaults.options().threadsPerWorker == 1);
-  CHECK(defaults.options().pinThreads);
-
-  const auto wrapper = ParallelWrapper::Builder(model)
+  const auto wrapper = Builder(model)
                            .workers(2)
                            .averagingFrequency(3)
                            .averageUpdaters(false)
@@ -111,13 +111,15 @@ TEST_CASE("options have their defaults, and the values that were given") {
                            .threadsPerWorker(2)
                            .pinThreads(false)
                            .build();
-  CHECK(wrapper.options().workers == 2);
-  CHECK(wrapper.options().strategy.as<Averaging>()->frequency == 3);
-  CHECK(wrapper.options().strategy.as<Averaging>()->updaterState == UpdaterState::Keep);
-  CHECK(wrapper.options().prefetchBuffer == 24);
-  CHECK(wrapper.options().reportScoreAfterAveraging);
-  CHECK(wrapper.options().threadsPerWorker == 2);
-  CHECK_FALSE(wrapper.options().pinThreads);
+  CHECK(text(wrapper) ==
+        "2 workers of 2 threads on 1 device, averaging every 3 iterations, prefetch 24, keep, reporting");
+  CHECK(Builder(model)
+            .averagingFrequency(3)
+            .synchronousUntil(10)
+            .build()
+            .options()
+            .strategy.as<Averaging>()
+            ->frequency == Period::postLocal(10, 3));
   CHECK(wrapper.plan() ==
         "2 workers on cpu (2 threads each, not pinned), averaging every 3 iterations: 6 batches per round");
 }

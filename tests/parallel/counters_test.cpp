@@ -8,11 +8,9 @@ using namespace muster::test;
 TEST_CASE("after a merge every replica has the same counters") {
   ToyModel model;
   auto data = ToyIterator::ofValues({1, 2, 3, 4, 5});
-  auto wrapper = toyWrapper(model, 2, 2).build();
-  wrapper.fit(data, 2);
+  toyWrapper(model, 2, 2).build().fit(data, 2);
   for (const auto& step : model.control().steps()) {
-    CAPTURE(step.stamp.epoch);
-    CAPTURE(step.stamp.sequence);
+    INFO("epoch ", step.stamp.epoch, ", sequence ", step.stamp.sequence);
     // The merges of an epoch follow rounds 2 and 3 (and 5 and 6): a replica has the counters of the last
     // merge.
     const std::int64_t round = step.stamp.sequence / 2;

@@ -24,23 +24,34 @@ std::vector<TrainingOptions> everyKindOfTraining() {
           {.updater = AdamW{.learningRate = 0.05}}};
 }
 
-}  // namespace
-
-TEST_CASE("workers(1) equals model.fit() bit for bit, at any frequency") {
+/// Checks that a worker under the rule trains as the model alone, with and without a listener, and sends
+/// nothing.
+void checkLikeAlone(const AnyStrategy& rule, int devices) {
   for (const auto& training : everyKindOfTraining())
-    for (const std::int64_t frequency : {1, 2, 3, 7}) {
-      CAPTURE(training.updater.type());
-      CAPTURE(frequency);
+    for (const bool listens : {false, true}) {
+      INFO("updater ", training.updater.type(), ", rule ", rule.make()->describe(), ", devices ", devices);
       const ToyOptions options{.size = kWidth, .training = training, .statistics = true};
       ToyIterator data(randomBatches(3, 8, 5, kWidth, true), kWidth);
       ToyModel alone(options), wrapped(options);
-      auto wrapper = toyWrapper(wrapped, 1, frequency).build();
+      std::int64_t bytes = 0;
+      const auto counting = onMerge([&](const MergeEvent& event) { bytes += event.bytes; });
+      auto wrapper = builderOf(wrapped, 1, rule)
+                         .internals({.pretendedDevices = devices})
+                         .listeners(listens ? Listeners{counting} : Listeners{})
+                         .build();
       for (const std::int64_t epochs : {2, 1}) {
         alone.fit(data, epochs);
         wrapper.fit(data, epochs);
       }
       CHECK(alone.allBits() == wrapped.allBits());
+      CHECK(bytes == 0);
     }
+}
+
+}  // namespace
+
+TEST_CASE("workers(1) equals model.fit() bit for bit, at any frequency") {
+  for (const std::int64_t frequency : {1, 2, 3, 7}) checkLikeAlone(Averaging{.frequency = frequency}, 0);
 }
 
 TEST_CASE("one worker equals model.fit() under every rule that promises it") {
@@ -60,27 +71,8 @@ TEST_CASE("one worker equals model.fit() under every rule that promises it") {
     rules.emplace_back(OverlappedAveraging{.frequency = 4, .delay = delay});
     rules.emplace_back(OverlappedAveraging{.frequency = 4, .delay = delay, .landing = Eager{}});
   }
-  for (const auto& training : everyKindOfTraining())
-    for (const AnyStrategy& rule : rules)
-      for (const int devices : {0, 1}) {
-        CAPTURE(training.updater.type());
-        CAPTURE(rule.make()->describe());
-        CAPTURE(devices);
-        const ToyOptions options{.size = kWidth, .training = training, .statistics = true};
-        ToyIterator data(randomBatches(3, 8, 5, kWidth, true), kWidth);
-        ToyModel alone(options), wrapped(options);
-        std::int64_t bytes = 0;
-        auto wrapper = builderOf(wrapped, 1, rule)
-                           .internals({.pretendedDevices = devices})
-                           .listeners({onMerge([&](const MergeEvent& event) { bytes += event.bytes; })})
-                           .build();
-        for (const std::int64_t epochs : {2, 1}) {
-          alone.fit(data, epochs);
-          wrapper.fit(data, epochs);
-        }
-        CHECK(alone.allBits() == wrapped.allBits());
-        CHECK(bytes == 0);
-      }
+  for (const AnyStrategy& rule : rules)
+    for (const int devices : {0, 1}) checkLikeAlone(rule, devices);
 }
 
 TEST_CASE("averageUpdaters(false): after init() momentum starts at zero, as in a new wrapper and in fit()") {

@@ -80,43 +80,6 @@ TEST_CASE("averageUpdaters(false): after a failure the workers' updaters start f
   CHECK(model.parameters()[0] == doctest::Approx(4.625 - 0.5 * (0.625 + 0.5 * v)).epsilon(1e-6));
 }
 
-TEST_CASE("in a later fit() the iterator's error counts all epochs of the model") {
-  for (const bool inReset : {false, true}) {
-    CAPTURE(inReset);
-    ToyModel model;
-    auto data = twosAndSixes();
-    auto wrapper = toyWrapper(model, 2, 2).build();
-    wrapper.fit(data);
-    data.onReset = [&](std::int64_t epoch) {
-      if (inReset && epoch == 2) boom();
-    };
-    data.onNext = [&](std::int64_t epoch, std::int64_t batch) {
-      if (!inReset && epoch == 1 && batch == 3) boom();
-    };
-    const auto failure = failureOf(wrapper, data, 2);
-    CHECK(failure.text == (inReset ? "the data iterator failed in reset to epoch 3: boom"
-                                   : "the data iterator failed at batch 4 of epoch 2: boom"));
-    CHECK(failure.worker == -1);
-    CHECK(failure.cause == "boom");
-    data.onReset = {};
-    checkTrainsAgain(wrapper, model);
-  }
-}
-
-TEST_CASE("a batch without examples is refused") {
-  for (const std::size_t at : {0, 1, 3}) {
-    std::vector<ToyBatch> batches(4, ToyBatch{{1}});
-    batches[at].values.clear();
-    ToyIterator data(batches);
-    ToyModel model;
-    auto wrapper = toyWrapper(model, 2).build();
-    const auto failure = failureOf(wrapper, data);
-    CHECK(failure.text ==
-          fmt::format("the data iterator failed at batch {} of epoch 1: the batch has no examples", at + 1));
-    checkTrainsAgain(wrapper, model);
-  }
-}
-
 TEST_CASE("after a failure fit() ends when the iterator's blocking call returns") {
   ToyModel model;
   Gate gate;
@@ -140,17 +103,6 @@ TEST_CASE("after a failure fit() ends when the iterator's blocking call returns"
   CHECK(failureOf(wrapper, data).text == "worker 1 on cpu failed in batch 2 of epoch 1: boom");
   CHECK(opened);
   checkTrainsAgain(wrapper, model);
-}
-
-TEST_CASE("the first failure is thrown, whatever fails afterwards") {
-  ToyModel model;
-  model.control().onStep = [](const Batch&) { boom(); };
-  auto data = twosAndSixes();
-  auto listener = mergedListener([](const RecordedCall& call, Trainer&) {
-    if (call.event == "fitEnd") throw std::runtime_error("also at the end");
-  });
-  auto wrapper = toyWrapper(model, 1).listeners({listener}).build();
-  CHECK(failureOf(wrapper, data).text == "worker 0 on cpu failed in batch 1 of epoch 1: boom");
 }
 
 TEST_CASE("replicas that are not copies of the model are refused") {

@@ -33,6 +33,12 @@ struct Rule {
   int devices = 0;  // pretended devices
   bool listens = false;
 
+  ParallelWrapper::Builder builder(Model& model, Faults& faults) const {
+    auto builder = ParallelWrapper::Builder(model);
+    builder.workers(kWorkers).pinThreads(false).prefetchBuffer(1).internals({.pretendedDevices = devices});
+    builder.strategy(Faulty{strategyNamed(name, options, kWorkers), &faults});
+    return builder;
+  }
   std::string text() const {
     return fmt::format("{} {}{}{}", name, options,
                        devices > 0 ? fmt::format(", on {} devices", devices) : std::string(),
@@ -225,10 +231,7 @@ class Grid {
 
  private:
   ParallelWrapper wrapperOf(Model& model, Listeners listeners) {
-    auto builder = ParallelWrapper::Builder(model);
-    builder.workers(kWorkers).pinThreads(false).prefetchBuffer(1).listeners(std::move(listeners));
-    builder.internals({.pretendedDevices = rule_.devices});
-    return builder.strategy(Faulty{strategyNamed(rule_.name, rule_.options, kWorkers), &faults_}).build();
+    return rule_.builder(model, faults_).listeners(std::move(listeners)).build();
   }
   /// After a failure the wrapper trains its model like a new wrapper; if all was trained when a listener
   /// failed at the end, it continues as without the failure.
@@ -338,44 +341,46 @@ TEST_CASE("an evaluation fails, by itself and in a listener during a training") 
       {"iterator: next", "the data iterator failed at batch"},
       {"model: replicate", "on cpu could not be made: boom"},
       {"model: output", "on cpu failed in batch"}};
+  // Counts the fault if it strikes, and checks the text of its error.
+  const auto strikes = [&](Faults& faults, const std::string& kind, const std::string& where, auto call) {
+    std::string text;
+    try {
+      call();
+    } catch (const TrainingError& error) {
+      text = error.what();
+    }
+    CHECK(text.empty() != faults.struck());
+    if (!faults.struck()) return false;
+    table.add(kind + " throws", Clock::now() - faults.left());
+    CHECK_MESSAGE(contains(text, where), text);
+    CHECK_MESSAGE(contains(text, "a listener failed after iteration") == contains(kind, "listener"), text);
+    CHECK_MESSAGE(text.ends_with(": boom"), text);
+    return true;
+  };
   for (const bool trainedBefore : {false, true})
     for (const auto& [place, where] : places)
       for (const long at : {0, 1, 3, 6}) {
-        CAPTURE(trainedBefore);
-        CAPTURE(place);
-        CAPTURE(at);
-        const auto threads = awaitRest();
-        {
-          Faults faults;
-          ToyModel model(toy());
-          model.state();
-          auto own = examples();
-          FaultyIterator data(faults, own);
-          auto wrapper = toyWrapper(model, kWorkers, 2).averageUpdaters(false).build();
-          if (trainedBefore) wrapper.fit(data);
-          const auto bits = model.allBits();
-          const Evaluation expected = evaluate(model, data);
-          addFaults(model.control(), faults);
-          faults.clear();
-          faults.failAt(place, at);
-          std::string text;
-          try {
-            const auto result = wrapper.evaluate(data);
-            CHECK(result == expected);
-          } catch (const TrainingError& error) {
-            text = error.what();
-          }
-          CHECK(text.empty() != faults.struck());
-          if (faults.struck()) {
-            table.add("evaluate(): " + place + " throws", Clock::now() - faults.left());
-            CHECK_MESSAGE(contains(text, where), text);
-            CHECK_MESSAGE(text.ends_with(": boom"), text);
-          }
-          faults.clear();
-          CHECK(model.allBits() == bits);
-          CHECK(wrapper.evaluate(data) == expected);
-        }
-        CHECK(awaitRest() == threads);
+        INFO("trainedBefore ", trainedBefore, ", place ", place, ", at ", at);
+        const ThreadsJoined joined;
+        Faults faults;
+        ToyModel model(toy());
+        model.state();
+        auto own = examples();
+        FaultyIterator data(faults, own);
+        auto wrapper = toyWrapper(model, kWorkers, 2).averageUpdaters(false).build();
+        if (trainedBefore) wrapper.fit(data);
+        const auto bits = model.allBits();
+        const Evaluation expected = evaluate(model, data);
+        addFaults(model.control(), faults);
+        faults.clear();
+        faults.failAt(place, at);
+        strikes(faults, "evaluate(): " + place, where, [&] {
+          const auto result = wrapper.evaluate(data);
+          CHECK(result == expected);
+        });
+        faults.clear();
+        CHECK(model.allBits() == bits);
+        CHECK(wrapper.evaluate(data) == expected);
       }
 
   for (const auto& rule : rules())
@@ -386,33 +391,20 @@ TEST_CASE("an evaluation fails, by itself and in a listener during a training") 
         CAPTURE(place);
         CAPTURE(at);
         const ThreadsJoined joined;
-        Faults faults;
+        Faults faults, none;
         ToyModel model(toy()), fresh(toy());
         model.state();
         fresh.state();
         addFaults(model.control(), faults);
         auto own = examples(), training = examples();
         FaultyIterator held(faults, own);
-        Faults none;
-        auto builder = ParallelWrapper::Builder(model);
-        builder.workers(kWorkers).pinThreads(false).prefetchBuffer(1);
-        builder.internals({.pretendedDevices = rule.devices});
-        builder.listeners({onMerge([&](const MergeEvent& event) { event.trainer.evaluate(held); })});
         auto wrapper =
-            builder.strategy(Faulty{strategyNamed(rule.name, rule.options, kWorkers), &none}).build();
+            rule.builder(model, none)
+                .listeners({onMerge([&](const MergeEvent& event) { event.trainer.evaluate(held); })})
+                .build();
         faults.failAt(place, at);
-        std::string text;
-        try {
-          wrapper.fit(training);
-        } catch (const TrainingError& error) {
-          text = error.what();
-        }
-        CHECK(text.empty() != faults.struck());
-        if (!faults.struck()) continue;
-        table.add("evaluate() by a listener: " + place + " throws", Clock::now() - faults.left());
-        CHECK_MESSAGE(contains(text, "a listener failed after iteration"), text);
-        CHECK_MESSAGE(contains(text, where), text);
-        CHECK_MESSAGE(text.ends_with(": boom"), text);
+        if (!strikes(faults, "evaluate() by a listener: " + place, where, [&] { wrapper.fit(training); }))
+          continue;
         const auto train = [&] {
           faults.clear();
           model.copyStateFrom(fresh);

@@ -101,34 +101,27 @@ TEST_CASE("memory that a batch shares or does not own is copied, and no other") 
 }
 
 TEST_CASE("such an iterator trains, accumulates, prefetches and evaluates as one that fills the batch") {
+  const auto trained = [](Memory how, std::int64_t accumulate, int workers, bool prefetched = false) {
+    MultiLayerNetwork model(network(accumulate));
+    Refilling data(how);
+    PrefetchingIterator ahead(data, 4);
+    fitWith(model, workers, prefetched ? static_cast<DataSetIterator&>(ahead) : data, 2);
+    return stateBits(model);
+  };
+  const auto counts = [](Memory how) {
+    MultiLayerNetwork model(network());
+    model.init();
+    Refilling data(how);
+    return toyWrapper(model, 3).build().evaluate(data).confusionMatrix();
+  };
   for (const auto memory : {Memory::Handed, Memory::Viewed, Memory::RowsOfOwn}) {
     CAPTURE(static_cast<int>(memory));
     for (const std::int64_t accumulate : {1, 3})
       for (const int workers : {0, 1, 3}) {  // 0: model.fit
-        CAPTURE(accumulate);
-        CAPTURE(workers);
-        const auto trained = [&](Memory how) {
-          MultiLayerNetwork model(network(accumulate));
-          Refilling data(how);
-          workers == 0 ? model.fit(data, 2) : toyWrapper(model, workers).build().fit(data, 2);
-          return stateBits(model);
-        };
-        CHECK(trained(memory) == trained(Memory::OfBatch));
+        INFO("accumulate ", accumulate, ", workers ", workers);
+        CHECK(trained(memory, accumulate, workers) == trained(Memory::OfBatch, accumulate, workers));
       }
-    const auto prefetched = [&](Memory how) {
-      MultiLayerNetwork model(network());
-      Refilling data(how);
-      PrefetchingIterator ahead(data, 4);
-      model.fit(ahead, 2);
-      return stateBits(model);
-    };
-    CHECK(prefetched(memory) == prefetched(Memory::OfBatch));
-    const auto correct = [&](Memory how) {
-      MultiLayerNetwork model(network());
-      model.init();
-      Refilling data(how);
-      return toyWrapper(model, 3).build().evaluate(data).confusionMatrix();
-    };
-    CHECK(correct(memory) == correct(Memory::OfBatch));
+    CHECK(trained(memory, 1, 0, /*prefetched=*/true) == trained(Memory::OfBatch, 1, 0, true));
+    CHECK(counts(memory) == counts(Memory::OfBatch));
   }
 }

@@ -43,12 +43,7 @@ TEST_CASE("masks of an earlier batch are removed if the iterator gives none") {
   const auto parameterAfter = [](bool drops, int workers) {
     MaskingIterator data(drops);
     ToyModel model;
-    if (workers == 0) {
-      model.fit(data, 2);
-    } else {
-      auto wrapper = toyWrapper(model, workers).prefetchBuffer(0).build();
-      wrapper.fit(data, 2);
-    }
+    workers == 0 ? model.fit(data, 2) : toyWrapper(model, workers).prefetchBuffer(0).build().fit(data, 2);
     return model.parameters().front();
   };
   for (const int workers : {0, 1, 2}) {
@@ -68,43 +63,29 @@ TEST_CASE("an iterator that gives a mask with every batch reuses its memory") {
 }
 
 TEST_CASE("a round whose examples are all masked has model.fit()'s score: the penalty") {
-  const auto make = [] {
-    auto model =
-        std::make_unique<ToyModel>(ToyOptions{.training = {.updater = Sgd{.learningRate = 0.5}, .l2 = 0.25}});
-    model->setParameters({3});
-    return model;
+  const auto scoresOf = [](int workers, std::int64_t frequency) {
+    std::vector<double> scores;
+    ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}, .l2 = 0.25}});
+    model.setParameters({3});
+    ToyIterator data(std::vector<ToyBatch>(4, {.values = {1, 2}, .mask = {0, 0}}));
+    fitWith(model, workers, data, 1,
+            {onMerge([&](const MergeEvent& event) { scores.push_back(event.score); })}, frequency);
+    CHECK(scores.back() == model.score());
+    return scores;
   };
-  const std::vector<ToyBatch> batches(4, ToyBatch{.values = {1, 2}, .mask = {0, 0}});
-  const auto alone = make();
-  ToyIterator data(batches);
-  alone->fit(data);
-  REQUIRE(alone->score() > 0);
-  const auto merged = make();
-  ToyIterator same(batches);
-  auto wrapper = toyWrapper(*merged, 1).build();
-  wrapper.fit(same);
-  CHECK(merged->score() == alone->score());
-
+  const auto alone = scoresOf(0, 1);
+  REQUIRE(alone.size() == 4);
+  REQUIRE(alone[3] > 0);
+  CHECK(scoresOf(1, 1) == alone);
   // Two workers with two iterations each: both took the same steps, so the mean equals the result of two
   // steps.
-  std::vector<double> penalties;
-  const auto listening = make();
-  listening->setListeners({onMerge([&](const MergeEvent& event) { penalties.push_back(event.score); })});
-  ToyIterator again(batches);
-  listening->fit(again);
-  const auto two = make();
-  ToyIterator dealt(batches);
-  auto pair = toyWrapper(*two, 2, 2).build();
-  pair.fit(dealt);
-  REQUIRE(penalties.size() == 4);
-  CHECK(two->score() == doctest::Approx((penalties[0] + penalties[1]) / 2).epsilon(1e-6));
+  CHECK(scoresOf(2, 2).back() == doctest::Approx((alone[0] + alone[1]) / 2).epsilon(1e-6));
 }
 
 TEST_CASE("a listener's changes to the trainer's model are not trained, wherever the epoch ends") {
   for (const std::size_t batches : {4, 5, 6})
     for (const std::int64_t frequency : {1, 2}) {
-      CAPTURE(batches);
-      CAPTURE(frequency);
+      INFO("batches ", batches, ", frequency ", frequency);
       const std::vector<float> values{1, 2, 3, 4, 5, 6};
       const auto fitted = [&](const Listeners& listeners) {
         ToyModel model;

@@ -105,29 +105,26 @@ constexpr std::string_view kProblem =
 }  // namespace
 
 TEST_CASE("fit() ends before a gradient that is not finite, and the model holds the last finite step") {
-  MultiLayerNetwork model(tanhNetwork()), expected(tanhNetwork());
-  model.init();
-  expected.init();
-  auto data = examples(kExamples, 21);  // in batch 6 of 12
-  const auto problem = thrown<NonFiniteScore>([&] { model.fit(data); });
-  CHECK_MESSAGE(problem.starts_with("batch 6 of epoch 1: " + std::string(kProblem)), problem);
-  auto before = examples(20, 20);  // five batches
-  expected.fit(before);
-  CHECK(numbersOf(model) == numbersOf(expected));
-}
-
-TEST_CASE("fit() of two batches per step ends before such a gradient, with the statistics of the last step") {
-  auto configuration = tanhNetwork();
-  configuration.accumulate = 2;
-  MultiLayerNetwork model(configuration), expected(configuration);
-  model.init();
-  expected.init();
-  auto data = examples(kExamples, 29);  // in batch 8 of 12, the second of its step
-  const auto problem = thrown<NonFiniteScore>([&] { model.fit(data); });
-  CHECK_MESSAGE(problem.starts_with("batch 4 of epoch 1: "), problem);
-  auto before = examples(24, 24);  // three steps
-  expected.fit(before);
-  CHECK(numbersOf(model) == numbersOf(expected));
+  struct Row {
+    std::int64_t accumulate, bad,
+        before;  // batches a step; the bad example; examples of the whole steps before
+    std::string problem;
+  };
+  for (const Row& row :
+       {Row{1, 21, 20, "batch 6 of epoch 1: " + std::string(kProblem)},
+        // In batch 8 of 12, the second of its step; the statistics are those of the last one.
+        Row{2, 29, 24, "batch 4 of epoch 1: "}}) {
+    auto configuration = tanhNetwork();
+    configuration.accumulate = row.accumulate;
+    MultiLayerNetwork model(configuration), expected(configuration);
+    model.init();
+    expected.init();
+    auto data = examples(kExamples, row.bad), before = examples(row.before, row.before);
+    const auto problem = thrown<NonFiniteScore>([&] { model.fit(data); });
+    CHECK_MESSAGE(problem.starts_with(row.problem), problem);
+    expected.fit(before);
+    CHECK(numbersOf(model) == numbersOf(expected));
+  }
 }
 
 TEST_CASE("a user-defined apply() updates everything or nothing, and the model holds the last finite step") {
@@ -189,55 +186,25 @@ TEST_CASE("no mode merges a gradient that is not finite: the last merge stays, a
   }
 }
 
-TEST_CASE("a refused step of any model leaves its statistics as they were") {
-  auto control = std::make_shared<ToyControl>();
-  control->reportedScore = [](const Batch&, double) { return 1.0; };
-  ToyModel model({.statistics = true}, control);
-  auto good = ToyIterator(std::vector<ToyBatch>{{.values = {2, 4}}});
-  model.fit(good);
-  REQUIRE(learned(model) == std::vector<float>{1.5f, 3, 1});
-  model.setParameters({-3e38f});  // the gradient of the next batch overflows, its statistics do not
-  const auto before = learned(model);
-  auto large = ToyIterator(std::vector<ToyBatch>{{.values = {3e38f, 3e38f}}});
-  CHECK(thrown<NonFiniteScore>([&] {
-          model.fit(large);
-        }).starts_with("batch 1 of epoch 2: the gradient of p is not finite: element 0 is -inf; "));
-  CHECK(learned(model) == before);
-  control->onUpdate = [](const Model&, const BatchStamp&) { throw std::runtime_error("no update"); };
-  auto other = ToyIterator(std::vector<ToyBatch>{{.values = {7, 5}}});
-  CHECK(thrown<std::runtime_error>([&] { model.fit(other); }) == "no update");
-  CHECK(learned(model) == before);
-}
-
 TEST_CASE("fit() of any model refuses a step with statistics that are not finite, in each mode") {
   // The variance of the third batch overflows; its score and its gradient are finite.
   const std::vector<ToyBatch> batches{
       {.values = {2, 4}}, {.values = {6, 8}}, {.values = {1e30f, -1e30f}}, {.values = {1, 3}}};
-  constexpr std::string_view kRefused = "the statistics of variance are not finite: element 0 is inf; ";
-  const auto twoBatches = [&] { return ToyIterator({batches.begin(), batches.begin() + 2}); };
-  {
-    ToyModel model({.statistics = true}), expected({.statistics = true});
-    ToyIterator data(batches);
-    CHECK(thrown<NonFiniteScore>([&] {
-            model.fit(data);
-          }).starts_with("batch 3 of epoch 1: " + std::string(kRefused)));
-    auto before = twoBatches();
-    expected.fit(before);
-    CHECK(learned(model) == learned(expected));
-  }
-  for (const int workers : {1, 2})
+  for (const int workers : {0, 1, 2})  // 0: model.fit
     for (const auto mode : {TrainingMode::Averaging, TrainingMode::SynchronousGradients}) {
-      CAPTURE(workers);
-      CAPTURE(static_cast<int>(mode));
+      INFO("workers ", workers, ", mode ", static_cast<int>(mode));
+      const auto fit = [&](ToyModel& model, DataSetIterator& data) {
+        if (workers == 0) return model.fit(data);
+        toyWrapper(model, workers).trainingMode(mode).build().fit(data);
+      };
       ToyModel model({.statistics = true}), expected({.statistics = true});
-      ToyIterator data(batches);
-      auto wrapper = toyWrapper(model, workers).trainingMode(mode).build();
-      const auto problem = thrown<TrainingError>([&] { wrapper.fit(data); });
-      CHECK_MESSAGE(
-          problem.starts_with("worker 0 on cpu failed in batch 3 of epoch 1: " + std::string(kRefused)),
-          problem);
-      auto before = twoBatches();
-      toyWrapper(expected, workers).trainingMode(mode).build().fit(before);
+      ToyIterator data(batches), before({batches.begin(), batches.begin() + 2});
+      const auto problem = thrown<Error>([&] { fit(model, data); });
+      CHECK_MESSAGE(problem.starts_with(
+                        std::string(workers == 0 ? "" : "worker 0 on cpu failed in ") +
+                        "batch 3 of epoch 1: the statistics of variance are not finite: element 0 is inf; "),
+                    problem);
+      fit(expected, before);
       CHECK(learned(model) == learned(expected));
     }
 }

@@ -103,6 +103,14 @@ bool failsByName(Call call) {
   });
 }
 
+/// @return whether a call whose errors name it failed, and whether memory ran out.
+template <typename Call>
+std::pair<bool, bool> withShortage(long nth, Lasting lasting, Call call) {
+  const FailingAllocations shortage(nth, lasting);
+  const bool failed = failsByName(call);
+  return {failed, shortage.any()};
+}
+
 struct Rule {
   const char *name, *options;
   std::int64_t round =
@@ -111,8 +119,7 @@ struct Rule {
 };
 
 void checkFits(const Rule& rule) {
-  CAPTURE(rule.name);
-  CAPTURE(rule.options);
+  INFO("name ", rule.name, ", options ", rule.options);
   const auto build = [&](ToyModel& model, Listeners listeners) {
     auto builder = ParallelWrapper::Builder(model);
     builder.workers(2).pinThreads(false).prefetchBuffer(1).listeners(std::move(listeners));
@@ -138,12 +145,7 @@ void checkFits(const Rule& rule) {
     model.state();
     auto data = examples();
     auto wrapper = build(model, {});
-    bool failed = false, any = false;
-    {
-      const FailingAllocations shortage(nth, lasting);
-      failed = failsByName([&] { wrapper.fit(data, 2); });
-      any = shortage.any();
-    }
+    const auto [failed, any] = withShortage(nth, lasting, [&] { wrapper.fit(data, 2); });
     if (!failed) CHECK(bitsOf(model) == expected);
     if (failed) {
       CHECK(merged.contains(mergedOf(model)));
@@ -258,11 +260,7 @@ TEST_CASE("evaluate() runs out of memory: replicas keep their own state") {
       const Evaluation expected = evaluate(model, data);
       std::optional<Evaluation> evaluation;
       bool failed = false;
-      {
-        const FailingAllocations shortage(nth, lasting);
-        failed = failsByName([&] { evaluation = wrapper.evaluate(data); });
-        any = shortage.any();
-      }
+      std::tie(failed, any) = withShortage(nth, lasting, [&] { evaluation = wrapper.evaluate(data); });
       if (!failed) CHECK(*evaluation == expected);
       CHECK(wrapper.evaluate(data) == expected);
     });

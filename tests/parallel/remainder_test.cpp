@@ -70,9 +70,7 @@ TEST_CASE("whatever the remainder, the user's model is the merged model") {
   for (int workers = 1; workers <= 5; ++workers)
     for (int frequency = 1; frequency <= 4; ++frequency)
       for (int count = 1; count <= 12; ++count) {
-        CAPTURE(workers);
-        CAPTURE(frequency);
-        CAPTURE(count);
+        INFO("workers ", workers, ", frequency ", frequency, ", count ", count);
         const auto batches = randomBatches(static_cast<std::uint64_t>(100 + count), count, 4, 1, true);
         ToyModel model(
             {.training = {.updater = Nesterovs{.learningRate = kLearningRate, .momentum = kMomentum}},

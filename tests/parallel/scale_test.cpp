@@ -1,6 +1,6 @@
 // Far more workers than cores, with a rule of each kind: all finish, and more rounds do not take more
-// resources. 64 workers by default; with MUSTER_LONG set, 64, 256 and 1,024 workers, and a table and plot of
-// the time per round by number of workers.
+// resources. 64 workers by default; with MUSTER_LONG set, 64, 256 and 1,024 workers. It prints a table of the
+// time per round.
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -47,26 +47,11 @@ double train(const NamedRule& rule, int workers) {
   return least;
 }
 
-/// A rule's times on a logarithmic axis from 0.1 ms to 10 s. @param times  [number of workers]
-std::string plotted(const std::vector<double>& times) {
-  constexpr int kDecade = 12;  // columns
-  constexpr std::string_view kMarks = "o+x";
-  std::string line(5 * kDecade + 1, ' ');
-  for (int decade = 0; decade <= 5; ++decade) line[static_cast<std::size_t>(decade * kDecade)] = '.';
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    const double column = kDecade * (std::log10(std::max(times[i], 1e-9)) + 1);
-    line[static_cast<std::size_t>(std::clamp(std::lround(column), 0L, 5L * kDecade))] = kMarks[i];
-  }
-  return line;
-}
-
 }  // namespace
 
 TEST_CASE("64 workers and more on few cores finish under every rule, and memory does not grow") {
   const std::vector<int> sizes = whole() ? std::vector{64, 256, 1024} : std::vector{64};
-  std::string table = "milliseconds of an iteration",
-              plot = fmt::format("{:26}0.1 ms      1           10          100         1 s         10\n",
-                                 "o 64, + 256, x 1,024");
+  std::string table = "milliseconds of an iteration";
   for (const int workers : sizes) table += fmt::format(" | {} workers", workers);
   for (const NamedRule& rule : someRules()) {
     CAPTURE(rule.name);
@@ -76,9 +61,7 @@ TEST_CASE("64 workers and more on few cores finish under every rule, and memory 
       times.push_back(train(rule, rule.workers(workers)));
     }
     table += fmt::format("\n{} | {:.2f}", rule.name, fmt::join(times, " | "));
-    plot += fmt::format("{:26}{}\n", rule.name, plotted(times));
     if (whole()) std::fprintf(stderr, "%s\n", rule.name.c_str());
   }
   MESSAGE(table);
-  if (whole()) MESSAGE(plot);
 }

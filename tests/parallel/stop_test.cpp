@@ -13,9 +13,11 @@ TEST_CASE("stopFit() from a merged listener stops at that very merge") {
       ToyModel model;
       ToyIterator data(randomBatches(2, 40, 2));
       auto listener = mergedListener();
-      auto wrapper =
-          toyWrapper(model, workers, 2).prefetchBuffer(prefetch).listeners({listener, stopAt(6)}).build();
-      wrapper.fit(data, 5);
+      toyWrapper(model, workers, 2)
+          .prefetchBuffer(prefetch)
+          .listeners({listener, stopAt(6)})
+          .build()
+          .fit(data, 5);
       CHECK(model.control().steps().size() == static_cast<std::size_t>(6 * workers));
       CHECK(model.iteration() == 6);
       CHECK(model.epoch() == 0);
@@ -23,28 +25,23 @@ TEST_CASE("stopFit() from a merged listener stops at that very merge") {
     }
 }
 
-TEST_CASE("stopFit() at the end of an epoch leaves that epoch finished") {
-  ToyModel model;
-  auto data = ToyIterator::ofValues({1, 2, 3, 4, 5});
-  auto listener = mergedListener([](const RecordedCall& call, Trainer& trainer) {
-    if (call.event == "epochEnd" && call.epoch == 1) trainer.stopFit();
-  });
-  auto wrapper = toyWrapper(model, 2, 2).listeners({listener}).build();
-  wrapper.fit(data, 10);
-  CHECK(model.epoch() == 2);
-  CHECK(model.iteration() == 6);
-  CHECK(model.control().steps().size() == 10);
-}
-
-TEST_CASE("stopFit() in the first event trains nothing") {
-  ToyModel model;
-  auto data = ToyIterator::ofValues({1, 2, 3});
-  auto listener = mergedListener([](const RecordedCall&, Trainer& trainer) { trainer.stopFit(); });
-  auto wrapper = toyWrapper(model, 2).listeners({listener}).build();
-  const auto before = model.allBits();
-  wrapper.fit(data, 3);
-  CHECK(model.allBits() == before);
-  CHECK(model.control().steps().empty());
+TEST_CASE(
+    "stopFit() at the end of an epoch leaves that epoch finished; in the first event nothing is trained") {
+  for (const std::string event : {"epochEnd", "fitStart"}) {
+    ToyModel model;
+    auto data = ToyIterator::ofValues({1, 2, 3, 4, 5});
+    auto listener = mergedListener([&](const RecordedCall& call, Trainer& trainer) {
+      if (call.event == event && call.epoch == (event == "epochEnd" ? 1 : 0)) trainer.stopFit();
+    });
+    auto wrapper = toyWrapper(model, 2, 2).listeners({listener}).build();
+    const auto before = model.allBits();
+    wrapper.fit(data, 10);
+    const std::int64_t epochs = event == "epochEnd" ? 2 : 0;
+    CHECK(model.epoch() == epochs);
+    CHECK(model.iteration() == 3 * epochs);
+    CHECK(std::ssize(model.control().steps()) == 5 * epochs);
+    CHECK((model.allBits() == before) == (epochs == 0));
+  }
 }
 
 TEST_CASE("stopFit() from a worker's listener merges what was trained") {
@@ -63,8 +60,7 @@ TEST_CASE("stopFit() from a worker's listener merges what was trained") {
     gate.open();
   });
   auto data = ToyIterator::ofValues({4, 8, 6, 100, 100, 100, 100, 100});
-  auto wrapper = toyWrapper(model, 2, 4).listeners({listener}).build();
-  wrapper.fit(data);
+  toyWrapper(model, 2, 4).listeners({listener}).build().fit(data);
   CHECK(model.control().steps().size() == 3);
   CHECK(model.parameters()[0] == 4);
   CHECK(model.iteration() == 2);
@@ -83,47 +79,31 @@ TEST_CASE("stopFit() before fit() has no effect") {
   CHECK(model.control().steps().size() == 6);
 }
 
-TEST_CASE("stopFit() while the iterator blocks ends fit() when the iterator's call returns") {
-  ToyModel model;
-  Gate gate;
-  auto data = ToyIterator::ofValues({2, 6, 100, 100});
-  data.onNext = [&](std::int64_t, std::int64_t batch) {
-    if (batch == 2) gate.pass();
+TEST_CASE("stopFit() ends fit() when the iterator's call returns, also while a worker waits for data") {
+  struct Row {
+    std::int64_t prefetch, frequency, blocked;  // the batch that the iterator gives only after the stop
+    float parameter;
   };
-  auto wrapper = toyWrapper(model, 2).build();
-  {
-    std::jthread training([&] { wrapper.fit(data, 3); });
-    gate.awaitVisitor();
-    while (model.control().steps().size() < 2) std::this_thread::sleep_for(1ms);
-    wrapper.stopFit();
-    std::this_thread::sleep_for(10ms);
-    gate.open();
-  }
-  CHECK(model.parameters()[0] == 2);
-  CHECK(model.iteration() == 1);
-  CHECK(model.epoch() == 0);
-}
-
-TEST_CASE("stopFit() ends fit() while a worker waits for data") {
-  // Worker 1 waits for batch 1, which the iterator gives only after the stop.
-  for (const std::int64_t prefetch : {0, 4}) {
+  for (const Row& row : {Row{16, 1, 2, 2}, Row{0, 3, 1, 1}, Row{4, 3, 1, 1}}) {
     ToyModel model;
     Gate gate;
-    auto data = ToyIterator::ofValues({2, 6, 2, 6});
+    auto data = ToyIterator::ofValues({2, 6, 100, 100});
     data.onNext = [&](std::int64_t, std::int64_t batch) {
-      if (batch == 1) gate.pass();
+      if (batch == row.blocked) gate.pass();
     };
-    auto wrapper = toyWrapper(model, 2, 3).prefetchBuffer(prefetch).build();
+    auto wrapper = toyWrapper(model, 2, row.frequency).prefetchBuffer(row.prefetch).build();
     {
-      std::jthread training([&] { wrapper.fit(data); });
+      std::jthread training([&] { wrapper.fit(data, 3); });
       gate.awaitVisitor();
-      while (model.control().steps().empty()) std::this_thread::sleep_for(1ms);
+      while (std::ssize(model.control().steps()) < row.blocked) std::this_thread::sleep_for(1ms);
       wrapper.stopFit();
+      std::this_thread::sleep_for(10ms);
       gate.open();
     }
-    CHECK(model.control().steps().size() == 1);
-    CHECK(model.parameters()[0] == 1);
+    CHECK(std::ssize(model.control().steps()) == row.blocked);
+    CHECK(model.parameters()[0] == row.parameter);
     CHECK(model.iteration() == 1);
+    CHECK(model.epoch() == 0);
   }
 }
 
