@@ -5,10 +5,10 @@
 
 namespace muster::test {
 
-/// The bytes of a batch's features and labels, each after its shape and type.
+/// The bytes of a batch's features, labels and masks, each after its shape and type.
 inline std::string bytesOf(const Batch& batch) {
   std::string text;
-  for (const auto* tensors : {&batch.features, &batch.labels})
+  for (const auto* tensors : {&batch.features, &batch.labels, &batch.masks})
     for (const auto& [name, value, source] : *tensors)
       text.append(value.toString()).append(static_cast<const char*>(value.raw()), value.bytes());
   return text;
