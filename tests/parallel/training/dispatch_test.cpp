@@ -5,6 +5,7 @@
 #include "tests/support/failure.h"
 #include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
+#include "tests/support/thrown.h"
 #include "tests/support/unrewound.h"
 
 using namespace muster;
