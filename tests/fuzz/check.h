@@ -20,11 +20,7 @@ inline void limitMemory() {
 inline std::vector<Bytes> inputsOf(const Target& target) {
   auto inputs = target.seeds();
   const std::filesystem::path folder = std::filesystem::path(MUSTER_FUZZ_CORPUS) / target.name;
-  std::map<std::filesystem::path, Bytes> found;  // in the order of their names
-  if (std::filesystem::is_directory(folder))
-    for (const auto& entry : std::filesystem::directory_iterator(folder))
-      found[entry.path()] = bytesOf(test::readFile(entry.path()));
-  for (auto& [path, bytes] : found) inputs.push_back(std::move(bytes));
+  for (const auto& name : test::namesIn(folder)) inputs.push_back(bytesOf(test::readFile(folder / name)));
   return inputs;
 }
 
@@ -54,8 +50,13 @@ inline void check(const Target& target, int mutations) {
   }
   if (!target.sweep) return;
   constexpr std::size_t kStep = 97;
-  for (std::size_t number = 0; const auto bytes = target.sweep(number); number += kStep)
-    tryOut(target, *bytes);
+  const auto sweep = target.sweep();
+  for (std::size_t number = 0; number < sweep.size; number += kStep) tryOut(target, sweep.at(number));
 }
 
 }  // namespace muster::fuzz
+
+#define MUSTER_FUZZ_CASE(title, target, mutations)                 \
+  TEST_CASE("fuzzing: " title) {                                   \
+    muster::fuzz::check(muster::fuzz::targets::target, mutations); \
+  }

@@ -9,21 +9,60 @@
 #include "muster/core/nn/training_state.h"
 #include "muster/core/optim/updaters.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/training/resumption.h"
-#include "tests/fuzz/checkpoint_rules.h"
 #include "tests/fuzz/container.h"
-#include "tests/fuzz/header_sweep.h"
 #include "tests/fuzz/input_file.h"
-#include "tests/fuzz/json_mutation.h"
 #include "tests/fuzz/schema_networks.h"
-#include "tests/fuzz/tensor_sweep.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/small_examples.h"
-#include "tests/support/temporary_directory.h"
 
 namespace muster::fuzz {
 namespace {
 
 constexpr int kWorkers = 2, kBatches = 6;
+
+/// Options in place of a rule's defaults, so that it merges, launches and lands within a few batches.
+std::string quickOptions(const AnyStrategy& rule) {
+  static constexpr auto kQuick = std::to_array<std::pair<std::string_view, std::string_view>>(
+      {{"every", "2"}, {"delay", "1"}, {"fragments", "1"}, {"levels", "1:1,2:all"}});
+  std::string text;
+  for (const auto& option : optionsOf(rule))
+    for (const auto& [name, value] : kQuick)
+      if (option.name == name) text.append(text.empty() ? "" : ",").append(name).append("=").append(value);
+  return text;
+}
+
+/// Every rule of the library that has a name, merging often.
+std::vector<AnyStrategy> namedRules(int workers) {
+  std::vector<AnyStrategy> all;
+  for (const auto& rule : namedStrategies(workers))
+    all.push_back(strategyNamed(rule.name, quickOptions(rule.options), workers));
+  return all;
+}
+
+/// These for two workers, and rules with options that add state to checkpoints.
+std::vector<AnyStrategy> checkpointRules() {
+  auto all = namedRules(kWorkers);
+  static constexpr auto kOthers = std::to_array<std::pair<const char*, const char*>>(
+      {{"averaging", "every=2,updaterState=keep"},
+       {"averaging", "every=2,period=adacomm,period.interval=1"},
+       {"averaging", "every=2,period=qsr,period.alpha=0.2"},
+       {"averaging", "every=2,period.until=2"},
+       {"averaging", "every=2,codec=int8"},
+       {"outer", "every=2,codec=top-k,codec.share=0.2,momentum=0.5"},
+       {"averaging", "every=2,codec=power-sgd"},
+       {"adasum", "every=2,codec=bf16"},
+       {"gossip", "graph=ring,codec=e3m0,modelEvery=2"},
+       {"streaming", "every=2,fragments=1,delay=1,codec=int8"},
+       {"shared", "threshold=fixed,updaterState=keep"},
+       {"shared", "threshold=target"},
+       {"asynchronous", "every=1,momentum=0.5,speeds=1,0.5"},
+       {"asynchronous", "every=1,arrivalsPerStep=2,nesterov=true,momentum=0.5,codec=int8"},
+       {"overlapped", "every=2,delay=1,rate=0.7,momentum=0.5,landing=eager"}});
+  for (const auto& [name, options] : kOthers) all.push_back(strategyNamed(name, options, kWorkers));
+  return all;
+}
 
 MultiLayerConfiguration configuration() {
   return {.updater = Nesterovs{.learningRate = 0.1}, .inputShape = {6}, .layers = {Output{.classes = 4}}};
@@ -93,27 +132,19 @@ void run(ByteSpan bytes) {
   }
 }
 
-/// Writes a file in the middle of the first epoch.
-class Writer final : public Listener {
- public:
-  void onMerge(const MergeEvent& event) override {
-    if (!bytes.empty()) return;
-    ModelSnapshot(dynamic_cast<Network&>(event.trainer.model()), event.trainer.trainingState())
-        .write(directory_ / "checkpoint");
-    bytes = bytesOf(test::readFile(directory_ / "checkpoint"));
-  }
-  Bytes bytes;
-
- private:
-  test::TemporaryDirectory directory_;
-};
-
+/// A checkpoint in the middle of the first epoch.
 Bytes checkpointOf(const AnyStrategy& rule, int workers) {
-  const auto writer = std::make_shared<Writer>();
+  Bytes bytes;
+  const auto writer = test::onMerge([&](const MergeEvent& event) {
+    if (!bytes.empty()) return;
+    const ModelSnapshot snapshot(dynamic_cast<Network&>(event.trainer.model()),
+                                 event.trainer.trainingState());
+    bytes = writtenBy([&](const auto& path) { snapshot.write(path); });
+  });
   MultiLayerNetwork network(configuration());
   network.init();
   Training(network, rule, workers, {writer}).fit();
-  return writer->bytes;
+  return bytes;
 }
 
 std::vector<Bytes> seeds() {
@@ -140,13 +171,11 @@ void settleFingerprint(Container& file) {
 void mutate(Bytes& bytes, Draw& draw) {
   auto file = Container::in(bytes);
   if (!file) return mutateBytes(bytes, draw);
-  if (auto* const configuration = configurationIn(*file);
+  if (auto* const configuration = file->metadata("configuration");
       draw.oneIn(8) && configuration && configuration->is_string())
     *configuration = mutateJsonText(configuration->get_string(), draw, networkVocabulary());
   if (draw.oneIn(4)) {
-    boost::json::value header = file->header;
-    mutateJson(header, draw);
-    if (header.is_object()) file->header = header.get_object();
+    file->mutateHeader(draw);
     file->settleOffsets();
   }
   for (std::size_t times = draw.below(4); times-- > 0;)
@@ -156,25 +185,16 @@ void mutate(Bytes& bytes, Draw& draw) {
   bytes = file->bytes();
 }
 
-Bytes withTensors(Container file) {
-  settleFingerprint(file);
-  file.settleChecksums();
-  return file.bytes();
-}
-
-std::optional<Bytes> sweep(std::size_t number) {
-  static const auto files = [] {
-    std::vector<Container> all;
-    for (const auto& seed : seeds()) all.push_back(*Container::in(seed));
-    return all;
-  }();
-  static const TensorSweep tensors(files);
-  static const HeaderSweep headers(files.front());
-  if (number < tensors.size()) return withTensors(tensors.at(number));
-  number -= tensors.size();
-  if (const auto network = networkSweep().at(number))
-    return withConfiguration(files.front(), boost::json::serialize(network->value));
-  return headers.at(number - networkSweep().size());
+Sweep sweep() {
+  std::vector<Container> files;
+  for (const auto& seed : seeds()) files.push_back(*Container::in(seed));
+  const Container first = files.front();
+  const auto withNetwork = [first](std::size_t number) {
+    return withConfiguration(first, boost::json::serialize(networkSweep().at(number).value));
+  };
+  return joined({tensorSweep(std::move(files), settleFingerprint),
+                 {networkSweep().size(), withNetwork},
+                 headerSweep(first)});
 }
 
 }  // namespace

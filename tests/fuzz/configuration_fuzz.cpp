@@ -6,12 +6,9 @@
 #include "muster/core/io/detail/network_parts.h"
 #include "muster/core/io/network_json.h"
 #include "muster/core/nn/compile/network_probe.h"
-#include "tests/fuzz/json_mutation.h"
-#include "tests/fuzz/json_sweep.h"
+#include "tests/fuzz/hostile_values.h"
 #include "tests/fuzz/networks.h"
-#include "tests/fuzz/odd_texts.h"
 #include "tests/fuzz/schema_networks.h"
-#include "tests/fuzz/size_sweep.h"
 
 namespace muster::fuzz {
 namespace {
@@ -67,21 +64,12 @@ void mutate(Bytes& bytes, Draw& draw) {
   bytes = bytesOf(mutateJsonText(textOf(bytes), draw, networkVocabulary()));
 }
 
-/// Change `number` of a network.
-std::optional<boost::json::value> changedNetwork(std::size_t number) {
+Sweep sweep() {
   static const JsonSweep wide(wideDocuments(), networkVocabulary());
-  static const SizeSweep sizes(wideDocuments());
-  auto changed = networkSweep().at(number);
-  if (!changed) changed = wide.at(number - networkSweep().size());
-  if (changed) return std::move(changed->value);
-  return sizes.at(number - networkSweep().size() - wide.size());
-}
-
-std::optional<Bytes> sweep(std::size_t number) {
-  if (number < brokenJson().size()) return bytesOf(brokenJson()[number]);
-  const auto changed = changedNetwork(number - brokenJson().size());
-  if (!changed) return std::nullopt;
-  return bytesOf(boost::json::serialize(*changed));
+  std::vector<Bytes> broken;
+  for (const auto& text : brokenJson()) broken.push_back(bytesOf(text));
+  return joined(
+      {sweepOf(std::move(broken)), networkSweep().texts(), wide.texts(), sizeSweep(wideDocuments())});
 }
 
 }  // namespace

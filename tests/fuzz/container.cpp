@@ -5,7 +5,8 @@
 
 #include <boost/json/serialize.hpp>
 
-#include "tests/fuzz/json_mutation.h"
+#include "tests/fuzz/hostile_values.h"
+#include "tests/fuzz/json_changes.h"
 
 namespace muster::fuzz {
 namespace {
@@ -41,7 +42,30 @@ std::optional<std::string_view> valuesOf(const json::object& tensor, std::string
                      static_cast<std::size_t>(end.get_int64() - begin.get_int64()));
 }
 
+float asFloat(double number) {
+  constexpr double kMost = 3e38;
+  return static_cast<float>(std::isfinite(number) ? std::clamp(number, -kMost, kMost) : number);
+}
+
 }  // namespace
+
+std::size_t TensorNumbers::width() const {
+  return dtype_ == "I64" || dtype_ == "F64" ? 8 : dtype_ == "F32" ? 4 : 1;
+}
+
+std::size_t TensorNumbers::hostile() const {
+  return dtype_ == "I64" ? hostileIntegers().size() : width() > 1 ? hostileDoubles().size() : 2;
+}
+
+void TensorNumbers::set(std::size_t element, std::size_t choice) const {
+  const auto write = [&](auto number) {
+    std::memcpy(bytes_.data() + element * width(), &number, sizeof number);
+  };
+  if (dtype_ == "I64") return write(hostileIntegers()[choice]);
+  if (dtype_ == "F64") return write(hostileDoubles()[choice]);
+  if (dtype_ == "F32") return write(asFloat(hostileDoubles()[choice]));
+  write(choice == 0 ? '\0' : 'a');
+}
 
 std::optional<Container> Container::in(ByteSpan bytes) {
   const std::string_view all = textOf(bytes);
@@ -62,6 +86,11 @@ Bytes Container::bytes() const {
   return bytesOf(all + text + data);
 }
 
+json::value* Container::metadata(std::string_view name) {
+  auto* const all = header.if_contains("__metadata__");
+  return all && all->is_object() ? all->get_object().if_contains(name) : nullptr;
+}
+
 void Container::settleOffsets() {
   std::size_t at = 0;
   for (auto& [name, value] : header) {
@@ -75,16 +104,17 @@ void Container::settleOffsets() {
 }
 
 void Container::settleChecksums() {
-  auto* const metadata = header.if_contains("__metadata__");
-  if (!metadata || !metadata->is_object() || !metadata->get_object().contains("muster.crc32")) return;
+  auto* const all = metadata("muster.crc32");
+  if (!all) return;
   json::object sums;
   for (const auto& [name, value] : header)
     if (const auto* const tensor = value.if_object(); tensor && name != "__metadata__")
       if (const auto values = valuesOf(*tensor, data))
         sums[name] = fmt::format(
             "{:08x}", ::crc32_z(0, reinterpret_cast<const Bytef*>(values->data()), values->size()));
-  metadata->get_object()["muster.crc32"] = json::serialize(sums);
-  metadata->get_object().erase("muster.checked");  // as earlier versions wrote it: the header has no checksum
+  *all = json::serialize(sums);
+  header["__metadata__"].get_object().erase(
+      "muster.checked");  // as earlier versions wrote it: the header has no checksum
 }
 
 std::vector<std::string> Container::tensors(std::string_view prefix) const {
@@ -98,11 +128,10 @@ std::vector<std::string> Container::tensors(std::string_view prefix) const {
 
 TensorNumbers Container::numbers(std::string_view tensor) {
   const auto& description = header.at(tensor).get_object();
-  const auto values = valuesOf(description, data);
-  if (!values) return {};
+  const auto values = valuesOf(description, data).value_or(std::string_view(data).substr(0, 0));
   const auto* const dtype = description.if_contains("dtype");
   return {dtype && dtype->is_string() ? std::string_view(dtype->get_string()) : "",
-          std::span(data).subspan(static_cast<std::size_t>(values->data() - data.data()), values->size())};
+          std::span(data).subspan(static_cast<std::size_t>(values.data() - data.data()), values.size())};
 }
 
 void Container::replace(std::string_view tensor, std::int64_t number) {
@@ -115,8 +144,14 @@ void Container::replace(std::string_view tensor, std::int64_t number) {
 void Container::mutateNumber(std::string_view prefix, Draw& draw) {
   const auto names = tensors(prefix);
   const bool typed = !names.empty() && !draw.oneIn(8);
-  auto found = typed ? numbers(draw.of(names)) : TensorNumbers(draw.oneIn(2) ? "I64" : "F64", data);
+  const auto found = typed ? numbers(draw.of(names)) : TensorNumbers(draw.oneIn(2) ? "I64" : "F64", data);
   if (found.size() > 0) found.set(draw.below(found.size()), draw.below(found.hostile()));
+}
+
+void Container::mutateHeader(Draw& draw, std::size_t times) {
+  json::value changed = header;
+  while (times-- > 0) mutateJson(changed, draw);
+  if (changed.is_object()) header = changed.get_object();
 }
 
 }  // namespace muster::fuzz

@@ -5,8 +5,7 @@
 #include "muster/core/listeners/watch/page/curves_file.h"
 #include "muster/core/listeners/watch/page/page_directory.h"
 #include "tests/fuzz/input_file.h"
-#include "tests/fuzz/json_mutation.h"
-#include "tests/support/temporary_directory.h"
+#include "tests/fuzz/json_changes.h"
 
 namespace muster::fuzz {
 namespace {

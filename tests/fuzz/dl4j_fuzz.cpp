@@ -1,14 +1,10 @@
 // Models of Deeplearning4j: zip files with a configuration and arrays.
-#include <fstream>
-#include <iterator>
-
 #include "muster/core/interop/dl4j/detail/zip_file.h"
 #include "muster/core/interop/dl4j/dl4j.h"
 #include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/fuzz/input_file.h"
-#include "tests/fuzz/json_mutation.h"
-#include "tests/support/temporary_directory.h"
+#include "tests/fuzz/json_changes.h"
 
 namespace muster::fuzz {
 namespace {
@@ -17,29 +13,12 @@ using Entries = std::vector<std::pair<std::string, std::string>>;
 
 constexpr std::uint64_t kMost = 1 << 20;
 
-/// Files are written in memory, as saving waits for the disk.
-const std::filesystem::path& scratch() {
-  static const std::filesystem::path path =
-      std::filesystem::path("/dev/shm") / ("muster-dl4j-" + std::to_string(::getpid()) + ".zip");
-  return path;
-}
-
-Bytes scratchBytes() {
-  std::ifstream file(scratch(), std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  std::filesystem::remove(scratch());
-  return bytesOf(text);
-}
-
 Bytes zipOf(const Entries& entries) {
-  dl4j::detail::writeZip(scratch(), entries);
-  return scratchBytes();
+  return writtenBy([&](const auto& path) { dl4j::detail::writeZip(path, entries); });
 }
 
 Bytes zipOf(Network& network) {
-  network.init();
-  dl4j::save(network, scratch());
-  return scratchBytes();
+  return writtenBy([&](const auto& path) { dl4j::save(network, path); });
 }
 
 void run(ByteSpan bytes) {
@@ -66,12 +45,11 @@ std::vector<Bytes> seeds() {
   const auto sum = graph.add("sum", Combine{}, {a, "in"});
   graph.addOutput(graph.add("out", Output{.classes = 2}, {graph.add("both", Merge{}, {sum, a})}));
   ComputationGraph joined(graph);
-  images.init();
+  for (Network* one : std::initializer_list<Network*>{&images, &steps, &joined}) one->init();
   for (auto& block : images.blocks())
     if (block.kind == BlockKind::Statistics)  // fitted
       for (float& value : block.values.span<float>()) value = 1;
-  dl4j::save(images, scratch());
-  return {scratchBytes(), zipOf(steps), zipOf(joined)};
+  return {zipOf(images), zipOf(steps), zipOf(joined)};
 }
 
 Entries entriesOf(const Bytes& bytes) {

@@ -1,9 +1,3 @@
 #include "tests/fuzz/check.h"
 
-namespace muster::fuzz {
-
-TEST_CASE("fuzzing: models of Deeplearning4j") {
-  check(targets::dl4j, 400);
-}
-
-}  // namespace muster::fuzz
+MUSTER_FUZZ_CASE("models of Deeplearning4j", dl4j, 400)

@@ -1,50 +1,14 @@
 // The fuzzers of files without their engine.
 #include "tests/fuzz/check.h"
 
-namespace muster::fuzz {
-
-TEST_CASE("fuzzing: safetensors files") {
-  check(targets::safetensors, 2000);
-}
-
-TEST_CASE("fuzzing: model files") {
-  check(targets::model, 500);
-}
-
-TEST_CASE("fuzzing: configurations of networks") {
-  check(targets::configuration, 1000);
-}
-
-TEST_CASE("fuzzing: IDX files") {
-  check(targets::idx, 3000);
-}
-
-TEST_CASE("fuzzing: gzip files") {
-  check(targets::gzip, 3000);
-}
-
-TEST_CASE("fuzzing: CIFAR-10's files") {
-  check(targets::cifar, 300);
-}
-
-TEST_CASE("fuzzing: tar archives") {
-  check(targets::tar, 3000);
-}
-
-TEST_CASE("fuzzing: texts") {
-  check(targets::text, 3000);
-}
-
-TEST_CASE("fuzzing: tables of numbers as CSV") {
-  check(targets::csv, 3000);
-}
-
-TEST_CASE("fuzzing: PNG and JPEG files") {
-  check(targets::picture, 3000);
-}
-
-TEST_CASE("fuzzing: files of curves") {
-  check(targets::curves, 1000);
-}
-
-}  // namespace muster::fuzz
+MUSTER_FUZZ_CASE("safetensors files", safetensors, 2000)
+MUSTER_FUZZ_CASE("model files", model, 500)
+MUSTER_FUZZ_CASE("configurations of networks", configuration, 1000)
+MUSTER_FUZZ_CASE("IDX files", idx, 3000)
+MUSTER_FUZZ_CASE("gzip files", gzip, 3000)
+MUSTER_FUZZ_CASE("CIFAR-10's files", cifar, 300)
+MUSTER_FUZZ_CASE("tar archives", tar, 3000)
+MUSTER_FUZZ_CASE("texts", text, 3000)
+MUSTER_FUZZ_CASE("tables of numbers as CSV", csv, 3000)
+MUSTER_FUZZ_CASE("PNG and JPEG files", picture, 3000)
+MUSTER_FUZZ_CASE("files of curves", curves, 1000)

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <boost/json/value.hpp>
-#include <cstdint>
-#include <span>
+
+#include "tests/fuzz/target.h"
 
 namespace muster::fuzz {
 
@@ -13,5 +13,12 @@ std::span<const double> hostileDoubles();
 /// Values of every JSON type: the numbers above except those that JSON lacks, and empty or odd texts, arrays
 /// and objects.
 std::span<const boost::json::value> hostileValues();
+/// Values that options of a command line may reject.
+const std::vector<std::string>& hostileOptions();
+
+/// Texts that are not JSON, or JSON that a reader should refuse whatever its fields are.
+const std::vector<std::string>& brokenJson();
+/// Contents of other formats, which a reader of model files may name, and files that are too short.
+const std::vector<Bytes>& foreignFiles();
 
 }  // namespace muster::fuzz

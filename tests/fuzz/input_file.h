@@ -5,6 +5,7 @@
 
 #include "muster/core/base/error.h"
 #include "tests/fuzz/target.h"
+#include "tests/support/temporary_directory.h"
 
 namespace muster::fuzz {
 
@@ -31,6 +32,16 @@ class FuzzedFile {
   int descriptor_;
   std::filesystem::path path_;
 };
+
+/// What is written to a path, which is in memory, because saving waits for the disk.
+template <typename Write>
+Bytes writtenBy(const Write& write) {
+  const std::filesystem::path path = "/dev/shm/muster-fuzz-" + std::to_string(::getpid());
+  write(path);
+  Bytes bytes = bytesOf(test::readFile(path));
+  std::filesystem::remove(path);
+  return bytes;
+}
 
 /// Whether a reader accepted its file. Checks that a refusal is a FileError that names the file.
 template <typename Read>

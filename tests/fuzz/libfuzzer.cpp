@@ -15,13 +15,6 @@ const Target& target() {
   return targets::MUSTER_FUZZ_TARGET;
 }
 
-/// The next input of the target's sweep; nothing after the last.
-std::optional<Bytes> nextOfSweep() {
-  static std::size_t number = 0;
-  if (!target().sweep) return std::nullopt;
-  return target().sweep(number++);
-}
-
 void writeSeeds(const std::filesystem::path& directory) {
   std::filesystem::create_directories(directory);
   int number = 0;
@@ -51,9 +44,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t maxSize,
                                                unsigned int seed) {
+  static const Sweep sweep = target().sweep ? target().sweep() : Sweep();
+  static std::size_t number = 0;
   Bytes bytes(data, data + size);
-  if (auto next = nextOfSweep()) {
-    bytes = std::move(*next);
+  if (number < sweep.size) {
+    bytes = sweep.at(number++);
   } else {
     Draw draw(seed);
     if (draw.oneIn(3)) return LLVMFuzzerMutate(data, size, maxSize);

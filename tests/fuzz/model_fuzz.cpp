@@ -5,9 +5,7 @@
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/network_json.h"
 #include "tests/fuzz/container.h"
-#include "tests/fuzz/header_sweep.h"
 #include "tests/fuzz/input_file.h"
-#include "tests/fuzz/json_mutation.h"
 #include "tests/fuzz/networks.h"
 #include "tests/fuzz/schema_networks.h"
 
@@ -56,7 +54,7 @@ std::optional<Bytes> modelIfUsable(std::string_view configuration) {
 
 /// Mutates the configuration. Half of the time also replaces the file by that of such a network, if valid.
 void mutateConfiguration(Container& file, Draw& draw) {
-  json::value* const configuration = configurationIn(file);
+  json::value* const configuration = file.metadata("configuration");
   if (!configuration || !configuration->is_string()) return;
   const std::string changed = mutateJsonText(configuration->get_string(), draw, networkVocabulary());
   *configuration = changed;
@@ -73,21 +71,17 @@ Bytes modelWith(const JsonSweep::Changed& changed) {
   return withConfiguration(*Container::in(before[changed.document]), text);
 }
 
-std::optional<Bytes> sweep(std::size_t number) {
-  static const HeaderSweep headers(*Container::in(modelOf(smallChains().back().toJson())));
-  if (const auto changed = networkSweep().at(number)) return modelWith(*changed);
-  return headers.at(number - networkSweep().size());
+Sweep sweep() {
+  const auto changed = [](std::size_t number) { return modelWith(networkSweep().at(number)); };
+  return joined({{networkSweep().size(), changed},
+                 headerSweep(*Container::in(modelOf(smallChains().back().toJson())))});
 }
 
 void mutate(Bytes& bytes, Draw& draw) {
   auto file = Container::in(bytes);
   if (!file) return mutateBytes(bytes, draw);
   if (draw.oneIn(2)) mutateConfiguration(*file, draw);
-  if (draw.oneIn(2)) {
-    json::value header = file->header;
-    mutateJson(header, draw);
-    if (header.is_object()) file->header = header.get_object();
-  }
+  if (draw.oneIn(2)) file->mutateHeader(draw);
   if (draw.oneIn(3)) file->mutateNumber("", draw);
   if (draw.oneIn(2)) file->settleOffsets();
   if (!draw.oneIn(6)) file->settleChecksums();

@@ -4,7 +4,7 @@
 #include "muster/core/nn/compile/network_probe.h"
 #include "muster/core/nn/layers.h"
 #include "muster/core/optim/updaters.h"
-#include "tests/support/temporary_directory.h"
+#include "tests/fuzz/input_file.h"
 
 namespace muster::fuzz {
 
@@ -90,9 +90,7 @@ bool isSmall(const Network& network, std::int64_t most) {
 }
 
 Bytes savedBytes(Network& network) {
-  static const test::TemporaryDirectory directory;
-  network.save(directory / "model");
-  return bytesOf(test::readFile(directory / "model"));
+  return writtenBy([&](const auto& path) { network.save(path); });
 }
 
 }  // namespace muster::fuzz

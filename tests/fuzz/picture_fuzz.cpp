@@ -4,7 +4,6 @@
 #include <zlib.h>
 
 #include "tests/fuzz/input_file.h"
-#include "tests/support/temporary_directory.h"
 
 namespace muster::fuzz {
 namespace {
@@ -31,13 +30,12 @@ void run(ByteSpan bytes) {
 
 /// The pictures of readPicture's test: all kinds of both formats.
 std::vector<Bytes> seeds() {
-  std::map<std::filesystem::path, Bytes> found;  // in the order of their names
-  for (const auto& entry : std::filesystem::directory_iterator(MUSTER_FUZZ_PICTURES))
-    if (isPicture(entry.path())) found[entry.path()] = bytesOf(test::readFile(entry.path()));
+  const std::filesystem::path folder = MUSTER_FUZZ_PICTURES;
   std::vector<Bytes> inputs;
-  for (auto& [path, bytes] : found) {
-    bytes.insert(bytes.begin(), static_cast<std::uint8_t>(inputs.size()));
-    inputs.push_back(std::move(bytes));
+  for (const auto& name : test::namesIn(folder)) {
+    if (!isPicture(name)) continue;
+    const auto options = static_cast<char>(inputs.size());
+    inputs.push_back(bytesOf(options + test::readFile(folder / name)));
   }
   return inputs;
 }
@@ -56,24 +54,13 @@ std::uint32_t numberAt(const Bytes& bytes, std::size_t at, std::size_t size) {
   return number;
 }
 
-std::vector<Part> chunksOf(const Bytes& bytes) {
+/// The chunks of a PNG file, or the segments of a JPEG file before the pixels.
+std::vector<Part> partsOf(const Bytes& bytes, bool png) {
   std::vector<Part> parts;
-  for (std::size_t at = kPngHead; at + 12 <= bytes.size();) {
-    const std::size_t size = numberAt(bytes, at, 4);
-    if (size > bytes.size() - at - 12) break;
-    parts.push_back({at, at + 8, at + 8 + size, at + 12 + size});
-    at = parts.back().next;
-  }
-  return parts;
-}
-
-/// The segments before the pixels.
-std::vector<Part> segmentsOf(const Bytes& bytes) {
-  std::vector<Part> parts;
-  for (std::size_t at = 1 + 2; at + 4 <= bytes.size() && bytes[at] == 0xFF;) {
-    const std::size_t size = numberAt(bytes, at + 2, 2);
-    if (size < 2 || size > bytes.size() - at - 2) break;
-    parts.push_back({at, at + 4, at + 2 + size, at + 2 + size});
+  for (std::size_t at = png ? kPngHead : 3; at + 12 <= bytes.size() && (png || bytes[at] == 0xFF);) {
+    const std::size_t size = png ? numberAt(bytes, at, 4) : numberAt(bytes, at + 2, 2), more = png ? 12 : 2;
+    if (size > bytes.size() - at - more || (!png && size < 2)) break;
+    parts.push_back({at, at + (png ? 8 : 4), at + size + (png ? 8 : 2), at + size + more});
     at = parts.back().next;
   }
   return parts;
@@ -90,7 +77,7 @@ void mutate(Bytes& bytes, Draw& draw) {
   if (bytes.empty()) return;
   if (draw.oneIn(4)) bytes[0] = static_cast<std::uint8_t>(draw.below(4));
   const bool png = bytes.size() > kPngHead && bytes[1] == 0x89;
-  const auto parts = png ? chunksOf(bytes) : segmentsOf(bytes);
+  const auto parts = partsOf(bytes, png);
   if (parts.empty()) return mutateBytes(bytes, draw);
   const Part part = draw.of(parts);
   const auto at = [&](std::size_t place) { return bytes.begin() + static_cast<std::ptrdiff_t>(place); };

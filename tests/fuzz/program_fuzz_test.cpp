@@ -1,22 +1,7 @@
 // The fuzzers of checkpoints, command lines, run files and results without their engine.
 #include "tests/fuzz/check.h"
 
-namespace muster::fuzz {
-
-TEST_CASE("fuzzing: checkpoints") {
-  check(targets::checkpoint, 50);
-}
-
-TEST_CASE("fuzzing: command lines") {
-  check(targets::command_line, 4000);
-}
-
-TEST_CASE("fuzzing: run files of the program muster") {
-  check(targets::run_file, 500);
-}
-
-TEST_CASE("fuzzing: results of muster compare") {
-  check(targets::results, 2000);
-}
-
-}  // namespace muster::fuzz
+MUSTER_FUZZ_CASE("checkpoints", checkpoint, 50)
+MUSTER_FUZZ_CASE("command lines", command_line, 4000)
+MUSTER_FUZZ_CASE("run files of the program muster", run_file, 500)
+MUSTER_FUZZ_CASE("results of muster compare", results, 2000)

@@ -9,10 +9,8 @@
 #include <sstream>
 
 #include "muster/parallel/run/run_schema.h"
-#include "tests/fuzz/command_line.h"
-#include "tests/fuzz/json_mutation.h"
+#include "tests/fuzz/json_changes.h"
 #include "tests/fuzz/programs.h"
-#include "tests/fuzz/vocabulary.h"
 
 namespace muster::fuzz {
 namespace {
@@ -47,7 +45,7 @@ std::string plainOf(const std::string& kind) {
 /// The value that a valid line gives to an option; "" if none does.
 std::string inValidLines(const std::string& argument) {
   for (const auto& valid : validLines()) {
-    const auto arguments = argumentsIn(textOf(ByteSpan(valid).subspan(1)));
+    const auto arguments = argumentsIn(valid);
     for (std::size_t i = 0; i + 1 < arguments.size(); ++i)
       if (arguments[i] == argument && !arguments[i + 1].starts_with("--")) return arguments[i + 1];
   }

@@ -6,7 +6,6 @@
 #include "muster/core/nn/layers.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/run/run_file.h"
-#include "tests/fuzz/target.h"
 
 namespace muster::fuzz {
 namespace {
@@ -77,6 +76,38 @@ void readLine(char program, int argc, const char* const* argv) {
     default:
       readTraining(argc, argv);
   }
+}
+
+Bytes line(char program, const std::vector<std::string>& arguments) {
+  Bytes bytes{static_cast<std::uint8_t>(program)};
+  for (const auto& argument : arguments) {
+    if (bytes.size() > 1) bytes.push_back(0);
+    bytes.insert(bytes.end(), argument.begin(), argument.end());
+  }
+  return bytes;
+}
+
+std::vector<std::string> argumentsIn(ByteSpan bytes) {
+  return split(textOf(bytes.subspan(1)), '\0');
+}
+
+const std::vector<Bytes>& validLines() {
+  static const std::vector<Bytes> all{
+      line('e', {}),
+      line('m', {}),
+      line('u', {}),
+      line('e', {"--text", "book.txt", "--epochs=4", "--lr", "1e-3", "--imagenet"}),
+      line('m',
+           {"--workers", "4", "--strategy", "synchronous", "--batch", "32", "--page", "--device", "cpu"}),
+      line('m',
+           {"--strategy", "diloco", "--strategy-options", "rate=0.7,every=100", "--data", "generated",
+            "--updater", "adam", "--lr", "1e-3", "--checkpoint-dir", "c", "--checkpoint-minutes", "0.5"}),
+      line('a', {"averaging every={1,5} workers={2,4}", "joined", "slow: diloco rate=0.5 learningRate=0.1"}),
+      line('a', {"adam: network.updater={\"type\": \"adam\"} batch=8", "network.layers[0].classes={3,4}"}),
+      line('u', {"training.workers=4", "network.layers[0].classes=3", "data.batch=8"}),
+      line('u', {"training.strategy=diloco", "training.strategy.rate=0.7", "network.updater.learningRate=0.5",
+                 "listeners.checkpoints={\"directory\":\"c\"}"})};
+  return all;
 }
 
 }  // namespace muster::fuzz

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <string>
-#include <string_view>
+#include "tests/fuzz/target.h"
 
 namespace muster::fuzz {
 
@@ -15,5 +14,14 @@ void readLine(char program, int argc, const char* const* argv);
 
 /// The run file to which muster's arguments apply.
 std::string runFileText();
+
+/// An input of the fuzzer: the first byte selects the program, the others are its arguments, separated by
+/// zeros.
+Bytes line(char program, const std::vector<std::string>& arguments);
+/// The arguments of an input.
+std::vector<std::string> argumentsIn(ByteSpan bytes);
+
+/// Valid lines; the first of a program is a short one.
+const std::vector<Bytes>& validLines();
 
 }  // namespace muster::fuzz

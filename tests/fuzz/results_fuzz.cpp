@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "tests/fuzz/input_file.h"
-#include "tests/fuzz/json_mutation.h"
+#include "tests/fuzz/json_changes.h"
 
 namespace muster::fuzz {
 namespace {

@@ -2,14 +2,10 @@
 // created.
 #include "muster/parallel/run/run_file.h"
 
-#include <boost/json/value.hpp>
-
 #include "muster/core/base/error.h"
-#include "muster/core/nn/layers.h"
-#include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/run/detail/run_settings.h"
-#include "tests/fuzz/json_mutation.h"
-#include "tests/fuzz/target.h"
+#include "tests/fuzz/json_changes.h"
+#include "tests/parallel/run/whole_runs.h"
 
 namespace muster::fuzz {
 namespace {
@@ -30,38 +26,24 @@ void run(ByteSpan bytes) {
 }
 
 std::vector<Bytes> seeds() {
-  const MultiLayerConfiguration network{.inputShape = {2},
-                                        .layers = {Dense{.units = 3}, Output{.classes = 2}}};
   std::vector<Bytes> all;
-  for (const char* const type : {"csv", "idx", "mnist", "images", "generated"}) {
-    muster::RunFile run;
-    run.data = {.type = type,
-                .trainImages = "i",
-                .trainLabels = "l",
-                .testImages = "i2",
-                .testLabels = "l2",
-                .train = "t",
-                .test = "t2",
-                .classWeights = {1, 2}};
-    run.network = network.toJson();
-    run.training.strategy = type == std::string_view("csv") ? "diloco" : "averaging";
-    run.listeners.checkpoints = muster::RunCheckpoints{
-        .directory = "c", .best = muster::RunMonitor{.monitor = Monitor::Loss, .mode = "min"}};
-    run.listeners.earlyStopping =
-        muster::RunEarlyStopping{.monitored = {.monitor = Monitor::Accuracy, .mode = "max"}};
+  for (const std::string_view type : {"csv", "idx", "mnist", "images", "generated"}) {
+    auto run = test::whole(type);
+    run.network =
+        MultiLayerConfiguration{.inputShape = {2}, .layers = {Dense{.units = 3}, Output{.classes = 2}}}
+            .toJson();
+    if (type == "csv") run.training.strategy = "diloco";
     all.push_back(bytesOf(run.toJson()));
   }
   return all;
 }
 
-std::vector<boost::json::value> documents() {
-  std::vector<boost::json::value> all;
-  for (const auto& seed : seeds()) all.push_back(*jsonIn(textOf(seed)));
-  return all;
-}
-
 void mutate(Bytes& bytes, Draw& draw) {
-  static const Vocabulary vocabulary(documents());
+  static const Vocabulary vocabulary = [] {
+    std::vector<boost::json::value> documents;
+    for (const auto& seed : seeds()) documents.push_back(*jsonIn(textOf(seed)));
+    return Vocabulary(documents);
+  }();
   bytes = bytesOf(mutateJsonText(textOf(bytes), draw, vocabulary));
 }
 

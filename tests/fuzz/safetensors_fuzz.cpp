@@ -2,8 +2,6 @@
 #include "muster/core/io/safetensors.h"
 #include "tests/fuzz/container.h"
 #include "tests/fuzz/input_file.h"
-#include "tests/fuzz/json_mutation.h"
-#include "tests/support/temporary_directory.h"
 
 namespace muster::fuzz {
 namespace {
@@ -21,23 +19,19 @@ bool same(const Safetensors& a, const Safetensors& b) {
 
 void run(ByteSpan bytes) {
   static FuzzedFile file;
-  static const test::TemporaryDirectory directory;
   const auto& path = file.of(bytes);
   Safetensors contents;
   if (!isRead(path, [&] { contents = readSafetensors(path); })) return;
   std::size_t total = 0;
   for (const auto& entry : contents.tensors) total += entry.values.bytes();
   expect(total < bytes.size(), "tensors hold more than the file");
-  const auto copy = directory / "copy";
-  writeSafetensors(copy, contents);
-  expect(same(contents, readSafetensors(copy)), "a file that was read and written is another one");
+  const auto copy = writtenBy([&](const auto& to) { writeSafetensors(to, contents); });
+  expect(same(contents, readSafetensors(file.of(copy))), "a file that was read and written is another one");
 }
 
 std::vector<Bytes> seeds() {
-  const test::TemporaryDirectory directory;
-  const auto written = [&](const Safetensors& contents) {
-    writeSafetensors(directory / "seed", contents);
-    return bytesOf(test::readFile(directory / "seed"));
+  const auto written = [](const Safetensors& contents) {
+    return writtenBy([&](const auto& path) { writeSafetensors(path, contents); });
   };
   Safetensors several;
   several.add("weights", Tensor::zeros({2, 3}));
@@ -52,9 +46,7 @@ std::vector<Bytes> seeds() {
 void mutate(Bytes& bytes, Draw& draw) {
   auto file = Container::in(bytes);
   if (!file) return mutateBytes(bytes, draw);
-  boost::json::value header = file->header;
-  for (std::size_t times = 1 + draw.below(3); times-- > 0;) mutateJson(header, draw);
-  if (header.is_object()) file->header = header.get_object();
+  file->mutateHeader(draw, 1 + draw.below(3));
   if (draw.oneIn(2)) file->settleOffsets();
   bytes = file->bytes();
   if (draw.oneIn(8)) {  // the length of the header

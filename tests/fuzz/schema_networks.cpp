@@ -5,7 +5,6 @@
 #include "muster/core/base/error.h"
 #include "muster/core/io/detail/network_schema.h"
 #include "muster/core/io/network_json.h"
-#include "tests/fuzz/json_mutation.h"
 #include "tests/fuzz/networks.h"
 
 namespace muster::fuzz {

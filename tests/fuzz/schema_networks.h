@@ -1,9 +1,6 @@
 #pragma once
 
-#include <boost/json/value.hpp>
-
-#include "tests/fuzz/json_sweep.h"
-#include "tests/fuzz/vocabulary.h"
+#include "tests/fuzz/json_changes.h"
 
 namespace muster::fuzz {
 

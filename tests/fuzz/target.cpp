@@ -1,5 +1,7 @@
 #include "tests/fuzz/target.h"
 
+#include <sstream>
+
 namespace muster::fuzz {
 
 std::uint64_t Draw::bits() {
@@ -10,16 +12,10 @@ std::uint64_t Draw::bits() {
 }
 
 std::int64_t Draw::hostile() {
-  constexpr std::int64_t kOne = 1;
+  constexpr std::int64_t kOne = 1, kMost = std::numeric_limits<std::int64_t>::max();
   static constexpr std::array kEdges{
-      std::int64_t{0},  kOne << 8,
-      kOne << 15,       (kOne << 16) + 1,
-      (kOne << 31) - 1, kOne << 31,
-      kOne << 32,       kOne << 40,
-      (kOne << 53) + 1, kOne << 56,
-      (kOne << 56) + 1, (kOne << 61) + 1,
-      kOne << 62,       std::numeric_limits<std::int64_t>::max(),
-  };
+      kOne - 1,   kOne << 8,        kOne << 15, (kOne << 16) + 1, (kOne << 31) - 1, kOne << 31, kOne << 32,
+      kOne << 40, (kOne << 53) + 1, kOne << 56, (kOne << 56) + 1, (kOne << 61) + 1, kOne << 62, kMost};
   if (oneIn(2)) return static_cast<std::int64_t>(below(20)) - 2;
   const std::int64_t edge = of(kEdges) - static_cast<std::int64_t>(below(2));
   return oneIn(4) ? -edge : edge;
@@ -52,12 +48,34 @@ void mutateBytes(Bytes& bytes, Draw& draw) {
   }
 }
 
+Sweep sweepOf(std::vector<Bytes> inputs) {
+  const auto size = inputs.size();
+  return {size, [all = std::move(inputs)](std::size_t number) { return all[number]; }};
+}
+
+Sweep joined(std::vector<Sweep> parts) {
+  std::size_t size = 0;
+  for (const auto& part : parts) size += part.size;
+  return {size, [all = std::move(parts)](std::size_t number) {
+            auto part = all.begin();
+            for (; number >= part->size; ++part) number -= part->size;
+            return part->at(number);
+          }};
+}
+
 Bytes bytesOf(std::string_view text) {
   return {text.begin(), text.end()};
 }
 
 std::string_view textOf(ByteSpan bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream stream{std::string(text)};
+  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
+  return parts;
 }
 
 void defect(const std::string& what) {

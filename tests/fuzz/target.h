@@ -16,7 +16,7 @@ class Draw {
   std::size_t below(std::size_t count) { return static_cast<std::size_t>(bits() % count); }
   bool oneIn(std::size_t count) { return below(count) == 0; }
   template <typename Container>
-  auto& of(Container& all) {
+  auto& of(Container&& all) {
     return all[below(all.size())];
   }
   /// A number at the limit of some type, or a small one.
@@ -25,6 +25,15 @@ class Draw {
  private:
   std::uint64_t state_;
 };
+
+/// Inputs by their number, from 0.
+struct Sweep {
+  std::size_t size = 0;
+  std::function<Bytes(std::size_t number)> at = {};
+};
+Sweep sweepOf(std::vector<Bytes> inputs);
+/// The inputs of all parts, one part after the other.
+Sweep joined(std::vector<Sweep> parts);
 
 /// A reader of untrusted bytes, under test.
 struct Target {
@@ -36,9 +45,8 @@ struct Target {
   std::vector<Bytes> (*seeds)();
   /// Changes an input within its format, so that errors are deep inside it.
   void (*mutate)(Bytes& bytes, Draw& draw);
-  /// Input `number`, from 0, of those that change each place of valid inputs to each hostile value; nothing
-  /// after the last. Null if the target has none.
-  std::optional<Bytes> (*sweep)(std::size_t number) = nullptr;
+  /// Those that change each place of valid inputs to each hostile value. Null if the target has none.
+  Sweep (*sweep)() = nullptr;
 };
 
 /// Changes some bytes, whatever they mean.
@@ -46,6 +54,8 @@ void mutateBytes(Bytes& bytes, Draw& draw);
 
 Bytes bytesOf(std::string_view text);
 std::string_view textOf(ByteSpan bytes);
+/// The parts of a text between the separators; none of an empty one.
+std::vector<std::string> split(std::string_view text, char separator);
 
 /// Reports a defect: throws std::logic_error, which no reader throws.
 [[noreturn]] void defect(const std::string& what);

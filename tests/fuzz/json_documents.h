@@ -1,13 +1,22 @@
 #pragma once
 
 #include <boost/json/value.hpp>
-#include <map>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
+
+#include "tests/support/standard.h"
 
 namespace muster::fuzz {
+
+std::optional<boost::json::value> jsonIn(std::string_view text);
+
+/// A value within a JSON document.
+struct Place {
+  boost::json::value* value;
+  std::string field;    ///< its name; "FIELD[]" for an element of an array
+  std::string subject;  ///< path from the nearest object with a "type" or "format", beginning with that
+};
+
+/// All values of a document, each before those within it.
+std::vector<Place> placesIn(boost::json::value& document);
 
 /// The values that fields have in some documents, and the words that a JSON Schema allows, by the field's
 /// name.
@@ -22,8 +31,6 @@ class Vocabulary {
 
  private:
   void add(const std::string& field, const boost::json::value& value);
-  void addDocument(const std::string& field, const boost::json::value& value);
-  void addWords(const boost::json::value& schema);
 
   std::map<std::string, std::vector<boost::json::value>, std::less<>> values_;  // [field]
 };
