@@ -1,5 +1,4 @@
 #include "tests/support/reference_ops.h"
-#include "tests/support/standard.h"
 
 namespace muster::test::reference {
 namespace {
@@ -31,12 +30,28 @@ void forEachProduct(const Conv2dShape& s, F f) {
 
 using I = std::int64_t;
 
+/// Calls f(index of a value, its channel) for all of [N, C, H, W].
+template <typename F>
+void forEachPixel(const Shape& shape, F f) {
+  const I plane = shape[2] * shape[3];
+  for (I i = 0; i < shape.elements(); ++i) f(i, i / plane % shape[1]);
+}
+
+void addBias(Array& y, const Array& bias) {
+  forEachPixel(y.shape, [&](I i, I c) { y.at(i) += bias.at(c); });
+}
+
+Array biasGradient(const Array& gradY) {
+  Array gradient({gradY.shape[1]});
+  forEachPixel(gradY.shape, [&](I i, I c) { gradient.at(c) += gradY.at(i); });
+  return gradient;
+}
+
 }  // namespace
 
 Array conv2d(const Conv2dShape& shape, const Array& x, const Array& weight, const Array& bias) {
   Array y(shape.output());
-  for (I i = 0, plane = shape.output()[2] * shape.output()[3]; i < y.shape.elements(); ++i)
-    y.at(i) = bias.at(i / plane % shape.outChannels);
+  addBias(y, bias);
   forEachProduct(shape, [&](I n, I o, I oh, I ow, I c, I wc, I kh, I kw, I ih, I iw) {
     y.at(n, o, oh, ow) += x.at(n, c, ih, iw) * weight.at(o, wc, kh, kw);
   });
@@ -52,42 +67,24 @@ Array conv2dBackwardData(const Conv2dShape& shape, const Array& gradY, const Arr
 }
 
 std::pair<Array, Array> conv2dBackwardWeights(const Conv2dShape& shape, const Array& x, const Array& gradY) {
-  Array gradWeight(shape.weight()), gradBias({shape.outChannels});
+  Array gradWeight(shape.weight());
   forEachProduct(shape, [&](I n, I o, I oh, I ow, I c, I wc, I kh, I kw, I ih, I iw) {
     gradWeight.at(o, wc, kh, kw) += gradY.at(n, o, oh, ow) * x.at(n, c, ih, iw);
   });
-  for (I i = 0, plane = gradY.shape[2] * gradY.shape[3]; i < gradY.shape.elements(); ++i)
-    gradBias.at(i / plane % shape.outChannels) += gradY.at(i);
-  return {gradWeight, gradBias};
+  return {gradWeight, biasGradient(gradY)};
 }
 
+/// By its definition: the convolution's gradient by its input.
 Array convTranspose2d(const ConvTranspose2dShape& s, const Array& x, const Array& weight, const Array& bias) {
-  Array y(s.output());
-  const I height = y.shape[2], width = y.shape[3];
-  for (I i = 0; i < y.shape.elements(); ++i) y.at(i) = bias.at(i / (height * width) % s.outChannels);
-  const I in = s.inChannels / s.groups, out = s.outChannels / s.groups;
-  for (I n = 0; n < s.batch; ++n)
-    for (I c = 0; c < s.inChannels; ++c)
-      for (I h = 0; h < s.height; ++h)
-        for (I w = 0; w < s.width; ++w)
-          for (I o = 0; o < out; ++o)
-            for (I kh = 0; kh < s.kernel[0]; ++kh)
-              for (I kw = 0; kw < s.kernel[1]; ++kw) {
-                const I oh = h * s.stride[0] - s.padding[0] + kh * s.dilation[0];
-                const I ow = w * s.stride[1] - s.padding[1] + kw * s.dilation[1];
-                if (oh >= 0 && oh < height && ow >= 0 && ow < width)
-                  y.at(n, c / in * out + o, oh, ow) += x.at(n, c, h, w) * weight.at(c, o, kh, kw);
-              }
+  Array y = conv2dBackwardData(s.convolution(), x, weight);
+  addBias(y, bias);
   return y;
 }
 
 ConvTranspose2dGradients convTranspose2dBackward(const ConvTranspose2dShape& s, const Array& x,
                                                  const Array& weight, const Array& gradY) {
-  Array gradX = conv2d(s.convolution(), gradY, weight, Array({s.inChannels}));
-  Array gradWeight = conv2dBackwardWeights(s.convolution(), gradY, x).first, gradBias({s.outChannels});
-  for (I i = 0, plane = gradY.shape[2] * gradY.shape[3]; i < gradY.shape.elements(); ++i)
-    gradBias.at(i / plane % s.outChannels) += gradY.at(i);
-  return {gradX, gradWeight, gradBias};
+  return {conv2d(s.convolution(), gradY, weight, Array({s.inChannels})),
+          conv2dBackwardWeights(s.convolution(), gradY, x).first, biasGradient(gradY)};
 }
 
 Array pad2d(const Array& x, const Padding2d& padding) {

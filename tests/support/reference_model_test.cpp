@@ -2,10 +2,7 @@
 
 #include "muster/core/nn/gradient_check.h"
 #include "tests/core/nn/batches.h"
-#include "tests/support/list_iterator.h"
-#include "tests/support/state_bits.h"
 #include "tests/support/test.h"
-#include "tests/support/toy_wrapper.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -85,26 +82,6 @@ TEST_CASE("a batch whose examples are all masked has weight 0 and no gradient") 
                  Array({model.block(BlockKind::Gradients).values.shape()})) == 0);
 }
 
-TEST_CASE(
-    "the weighted gradients of a batch's parts equal the gradient of the batch, to float64's rounding") {
-  const ReferenceOptions options{.dropout = 0.5, .seed = 8};
-  ReferenceModel model(options);
-  for (auto& batch : everyKindOfBatch(options)) {
-    batch.stamp = {.epoch = 1, .firstExample = 100};
-    Array sum(model.block(BlockKind::Gradients).values.shape());
-    double total = 0;
-    for (const auto& [begin, end] : {std::pair{0, 2}, std::pair{2, 9}}) {
-      const double weight = model.gradient(partOf(batch, begin, end)).wait().weight;
-      const Array part = valuesOf(model, BlockKind::Gradients);
-      for (std::size_t i = 0; i < sum.values.size(); ++i) sum.values[i] += weight * part.values[i];
-      total += weight;
-    }
-    for (double& value : sum.values) value /= total;
-    model.gradient(batch);
-    CHECK(maxError(model.block(BlockKind::Gradients).values, sum) < 1e-14);
-  }
-}
-
 TEST_CASE("the reference updaters equal the library's, with frozen segments and learning rates") {
   auto table = std::make_shared<SegmentTable>();
   table->add({.name = "weight", .shape = {5, 7}});
@@ -148,43 +125,11 @@ TEST_CASE("the reference updaters equal the library's, with frozen segments and 
 
 TEST_CASE("the reference model has the updater's state in float64, and no Optimizer") {
   ReferenceModel model({.training = {.updater = Adam{}}});
-  const auto state = model.state();
-  REQUIRE(state.size() == 5);
-  CHECK(state[2] == &model.updaterState()[0]);
-  CHECK(state[2]->name == "firstMoment");
-  CHECK(state[3]->name == "secondMoment");
-  for (int i = 0; i < 4; ++i) CHECK((state[i]->values.dtype() == DType::Float64));
-}
-
-TEST_CASE("one worker with the reference model equals model.fit(), bit for bit, with every updater") {
-  std::vector<Batch> batches;
-  for (std::uint64_t b = 0; b < 5; ++b) batches.push_back(classBatch({6}, 4, 4, b));
-  for (const auto& training : everyUpdater()) {
-    CAPTURE(training.updater.type());
-    const ReferenceOptions options{.dropout = 0.3, .seed = 2, .training = training};
-    ListIterator data(batches);
-    ReferenceModel alone(options), wrapped(options), fresh(options);
-    alone.fit(data, 2);
-    auto wrapper = toyWrapper(wrapped, 1, 2).build();
-    wrapper.fit(data, 2);
-    CHECK(stateBits(wrapped) == stateBits(alone));
-    CHECK(stateBits(wrapped) != stateBits(fresh));
+  std::string names;
+  for (const auto* block : model.state()) {
+    names += block->name + " ";
+    if (block->kind != BlockKind::Counters) CHECK((block->values.dtype() == DType::Float64));
   }
-}
-
-TEST_CASE("three workers with the reference model equal one on the joined batches, to 1e-14") {
-  const Batch all = classBatch({6}, 60, 4, 9);
-  std::vector<Batch> small, large;
-  for (std::int64_t i = 0; i < 60; i += 4) small.push_back(partOf(all, i, i + 4));
-  for (std::int64_t i = 0; i < 60; i += 12) large.push_back(partOf(all, i, i + 12));
-  const ReferenceOptions options{
-      .dropout = 0.3, .seed = 2, .training = {.updater = Nesterovs{.learningRate = 0.1}, .l2 = 0.01}};
-  ListIterator parts(small), joined(large);
-  ReferenceModel many(options), one(options);
-  auto wrapper = toyWrapper(many, 3).build();
-  wrapper.fit(parts, 4);
-  one.fit(joined, 4);
-  CHECK(maxError(many.block(BlockKind::Parameters).values, valuesOf(one, BlockKind::Parameters)) < 1e-14);
-  CHECK(maxError(many.updaterState()[0].values, toArray(one.updaterState()[0].values)) < 1e-14);
-  CHECK(many.iteration() == one.iteration());
+  CHECK(names == "parameters gradients firstMoment secondMoment counters ");
+  CHECK(model.state()[2] == &model.updaterState()[0]);
 }

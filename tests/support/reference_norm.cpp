@@ -1,5 +1,4 @@
 #include "tests/support/reference_ops.h"
-#include "tests/support/standard.h"
 
 namespace muster::test::reference {
 namespace {
@@ -13,10 +12,10 @@ void forEachValue(const Shape& shape, F f) {
 }
 
 /// The normalised values, before gamma and beta.
-Array normalised(const BatchNormShape& shape, const Array& x, const Array& mean, const Array& variance) {
+Array normalised(const Array& x, const Array& mean, const Array& variance, double epsilon) {
   Array n(x.shape);
   forEachValue(x.shape, [&](std::int64_t i, std::int64_t c) {
-    n.at(i) = (x.at(i) - mean.at(c)) / std::sqrt(variance.at(c) + shape.epsilon);
+    n.at(i) = (x.at(i) - mean.at(c)) / std::sqrt(variance.at(c) + epsilon);
   });
   return n;
 }
@@ -75,7 +74,7 @@ Array batchNorm(const BatchNormShape& shape, const Array& x, const Array& gamma,
 
 Array batchNorm(const BatchNormShape& shape, const Array& x, const Array& mean, const Array& variance,
                 const Array& gamma, const Array& beta) {
-  return activation(shape.activation, scaled(normalised(shape, x, mean, variance), gamma, beta));
+  return activation(shape.activation, scaled(normalised(x, mean, variance, shape.epsilon), gamma, beta));
 }
 
 BatchNormGradients batchNormBackward(const BatchNormShape& shape, const Array& x, const Array& gamma,
@@ -84,7 +83,7 @@ BatchNormGradients batchNormBackward(const BatchNormShape& shape, const Array& x
   auto gradients = batchNormBackward(shape, x, mean, variance, gamma, beta, gradY);
   // So far with constant statistics. Their dependence on x subtracts the gradient's mean and its projection
   // on n.
-  const Array n = normalised(shape, x, mean, variance);
+  const Array n = normalised(x, mean, variance, shape.epsilon);
   const Array g = gradients.x;
   const auto [sums, products] = channelSums(g, n);
   const double count = static_cast<double>(shape.valuesPerChannel());
@@ -97,7 +96,7 @@ BatchNormGradients batchNormBackward(const BatchNormShape& shape, const Array& x
 BatchNormGradients batchNormBackward(const BatchNormShape& shape, const Array& x, const Array& mean,
                                      const Array& variance, const Array& gamma, const Array& beta,
                                      const Array& gradY) {
-  const Array n = normalised(shape, x, mean, variance);
+  const Array n = normalised(x, mean, variance, shape.epsilon);
   const Array g = activationBackward(shape.activation, scaled(n, gamma, beta), gradY);
   const auto [sums, products] = channelSums(g, n);
   Array gradX(x.shape);
@@ -109,48 +108,34 @@ BatchNormGradients batchNormBackward(const BatchNormShape& shape, const Array& x
 
 namespace {
 
-/// Each row normalised, before gamma and beta; `roots` [N] receives the divisors.
-Array normalisedRows(const Array& x, double epsilon, Array& roots) {
-  const std::int64_t features = x.shape[1];
-  const double count = static_cast<double>(features);
-  Array n(x.shape);
-  for (std::int64_t r = 0; r < x.shape[0]; ++r) {
-    double mean = 0, variance = 0;
-    for (std::int64_t i = 0; i < features; ++i) mean += x.at(r * features + i) / count;
-    for (std::int64_t i = 0; i < features; ++i)
-      variance += std::pow(x.at(r * features + i) - mean, 2) / count;
-    roots.at(r) = std::sqrt(variance + epsilon);
-    for (std::int64_t i = 0; i < features; ++i)
-      n.at(r * features + i) = (x.at(r * features + i) - mean) / roots.at(r);
-  }
-  return n;
+Array transposed(const Array& x) {
+  const std::int64_t rows = x.shape[0], columns = x.shape[1];
+  Array y({columns, rows});
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c) y.at(c * rows + r) = x.at(r * columns + c);
+  return y;
+}
+
+/// Rows are the channels of the transpose.
+Array normalisedRows(const Array& x, double epsilon) {
+  const Array columns = transposed(x);
+  const auto [mean, variance] = channelMoments(columns);
+  return transposed(normalised(columns, mean, variance, epsilon));
 }
 
 }  // namespace
 
 Array layerNorm(const Array& x, const Array& gamma, const Array& beta, double epsilon) {
-  Array roots({x.shape[0]});
-  return scaled(normalisedRows(x, epsilon, roots), gamma, beta);
+  return scaled(normalisedRows(x, epsilon), gamma, beta);
 }
 
 BatchNormGradients layerNormBackward(const Array& x, const Array& gamma, const Array& gradY, double epsilon) {
-  const std::int64_t features = x.shape[1];
-  Array roots({x.shape[0]}), gradX(x.shape);
-  const Array n = normalisedRows(x, epsilon, roots);
-  const auto [sums, products] = channelSums(gradY, n);
-  for (std::int64_t r = 0; r < x.shape[0]; ++r) {
-    double mean = 0, along = 0;
-    for (std::int64_t i = 0; i < features; ++i) {
-      const double g = gradY.at(r * features + i) * gamma.at(i) / static_cast<double>(features);
-      mean += g;
-      along += g * n.at(r * features + i);
-    }
-    for (std::int64_t i = 0; i < features; ++i) {
-      const std::int64_t at = r * features + i;
-      gradX.at(at) = (gradY.at(at) * gamma.at(i) - mean - n.at(at) * along) / roots.at(r);
-    }
-  }
-  return {gradX, products, sums};
+  const Array columns = transposed(x), zeros({x.shape[0]}),
+              ones({x.shape[0]}, std::vector<double>(static_cast<std::size_t>(x.shape[0]), 1));
+  const BatchNormShape shape{.input = columns.shape, .epsilon = epsilon};
+  const Array gradN = scaled(gradY, gamma, Array({x.shape[1]}));
+  const auto [sums, products] = channelSums(gradY, normalisedRows(x, epsilon));
+  return {transposed(batchNormBackward(shape, columns, ones, zeros, transposed(gradN)).x), products, sums};
 }
 
 }  // namespace muster::test::reference
