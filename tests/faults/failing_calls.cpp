@@ -122,43 +122,46 @@ long musterFailedCalls() {
 MUSTER_OPEN(open)
 MUSTER_OPEN(open64)
 
-#define MUSTER_FOPEN(function)                                                     \
-  FILE* function(const char* path, const char* mode) {                             \
-    static const auto call = real<FILE* (*)(const char*, const char*)>(#function); \
-    return fails("open", path) ? nullptr : call(path, mode);                       \
+/// Defines a function of the C library that returns `failure` if a call of this name, which counts by
+/// `where`, is to fail.
+#define MUSTER_CALL(type, function, parameters, arguments, name, where, failure) \
+  type function parameters {                                                     \
+    static const auto call = real<type(*) parameters>(#function);                \
+    return fails(name, where) ? failure : call arguments;                        \
   }
-MUSTER_FOPEN(fopen)
-MUSTER_FOPEN(fopen64)
+MUSTER_CALL(FILE*, fopen, (const char* path, const char* mode), (path, mode), "open", path, nullptr)
+MUSTER_CALL(FILE*, fopen64, (const char* path, const char* mode), (path, mode), "open", path, nullptr)
+MUSTER_CALL(int, ftruncate, (int file, off_t size) noexcept, (file, size), "ftruncate", file, -1)
+MUSTER_CALL(int, ftruncate64, (int file, off_t size) noexcept, (file, size), "ftruncate", file, -1)
+MUSTER_CALL(int, fsync, (int file), (file), "fsync", file, -1)
+MUSTER_CALL(int, rename, (const char* from, const char* to), (from, to), "rename", from, -1)
+MUSTER_CALL(int, unlink, (const char* path), (path), "unlink", path, -1)
+MUSTER_CALL(int, mkdir, (const char* path, mode_t mode), (path, mode), "mkdir", path, -1)
+MUSTER_CALL(DIR*, opendir, (const char* path), (path), "opendir", path, nullptr)
+MUSTER_CALL(int, flock, (int file, int operation), (file, operation), "flock", file, -1)
+MUSTER_CALL(int, fchmod, (int file, mode_t mode), (file, mode), "fchmod", file, -1)
+MUSTER_CALL(int, fstat, (int file, struct stat* status), (file, status), "fstat", file, -1)
+MUSTER_CALL(int, sched_setaffinity, (pid_t thread, size_t size, const cpu_set_t* cores),
+            (thread, size, cores), "affinity", kNoPath, -1)
 
-ssize_t read(int descriptor, void* bytes, size_t size) {
-  static const auto call = real<ssize_t (*)(int, void*, size_t)>("read");
-  if (!fails("read", descriptor)) return call(descriptor, bytes, size);
-  return armed.error != 0 ? -1 : call(descriptor, bytes, std::max<size_t>(1, size / 2));
-}
-
-ssize_t write(int descriptor, const void* bytes, size_t size) {
-  static const auto call = real<ssize_t (*)(int, const void*, size_t)>("write");
-  if (!fails("write", descriptor)) return call(descriptor, bytes, size);
-  return armed.error != 0 ? -1 : call(descriptor, bytes, std::max<size_t>(1, size / 2));
-}
-
-#define MUSTER_PREAD(function)                                                                     \
-  ssize_t function(int descriptor, void* bytes, size_t size, off_t offset) {                       \
-    static const auto call = real<ssize_t (*)(int, void*, size_t, off_t)>(#function);              \
-    if (!fails("read", descriptor)) return call(descriptor, bytes, size, offset);                  \
-    return armed.error != 0 ? -1 : call(descriptor, bytes, std::max<size_t>(1, size / 2), offset); \
+/// As MUSTER_CALL; without an error the call transfers half of the bytes, at least one.
+#define MUSTER_TRANSFER(function, parameters, arguments, name)       \
+  ssize_t function parameters {                                      \
+    static const auto call = real<ssize_t(*) parameters>(#function); \
+    if (fails(name, file)) {                                         \
+      if (armed.error != 0) return -1;                               \
+      size = std::max<size_t>(1, size / 2);                          \
+    }                                                                \
+    return call arguments;                                           \
   }
-MUSTER_PREAD(pread)
-MUSTER_PREAD(pread64)
-
-#define MUSTER_PWRITE(function)                                                                    \
-  ssize_t function(int descriptor, const void* bytes, size_t size, off_t offset) {                 \
-    static const auto call = real<ssize_t (*)(int, const void*, size_t, off_t)>(#function);        \
-    if (!fails("write", descriptor)) return call(descriptor, bytes, size, offset);                 \
-    return armed.error != 0 ? -1 : call(descriptor, bytes, std::max<size_t>(1, size / 2), offset); \
-  }
-MUSTER_PWRITE(pwrite)
-MUSTER_PWRITE(pwrite64)
+MUSTER_TRANSFER(read, (int file, void* bytes, size_t size), (file, bytes, size), "read")
+MUSTER_TRANSFER(write, (int file, const void* bytes, size_t size), (file, bytes, size), "write")
+MUSTER_TRANSFER(pread, (int file, void* bytes, size_t size, off_t at), (file, bytes, size, at), "read")
+MUSTER_TRANSFER(pread64, (int file, void* bytes, size_t size, off_t at), (file, bytes, size, at), "read")
+MUSTER_TRANSFER(pwrite, (int file, const void* bytes, size_t size, off_t at), (file, bytes, size, at),
+                "write")
+MUSTER_TRANSFER(pwrite64, (int file, const void* bytes, size_t size, off_t at), (file, bytes, size, at),
+                "write")
 
 /// A short call writes half of the first part that has bytes.
 ssize_t writev(int descriptor, const struct iovec* parts, int count) {
@@ -172,19 +175,6 @@ ssize_t writev(int descriptor, const struct iovec* parts, int count) {
   return call(descriptor, &half, 1);
 }
 
-#define MUSTER_FTRUNCATE(function)                                       \
-  int function(int descriptor, off_t size) noexcept {                    \
-    static const auto call = real<int (*)(int, off_t)>(#function);       \
-    return fails("ftruncate", descriptor) ? -1 : call(descriptor, size); \
-  }
-MUSTER_FTRUNCATE(ftruncate)
-MUSTER_FTRUNCATE(ftruncate64)
-
-int fsync(int descriptor) {
-  static const auto call = real<int (*)(int)>("fsync");
-  return fails("fsync", descriptor) ? -1 : call(descriptor);
-}
-
 /// As on Linux, the descriptor is closed even if the call fails.
 int close(int descriptor) {
   static const auto call = real<int (*)(int)>("close");
@@ -193,46 +183,6 @@ int close(int descriptor) {
   call(descriptor);
   errno = error;
   return -1;
-}
-
-int rename(const char* from, const char* to) {
-  static const auto call = real<int (*)(const char*, const char*)>("rename");
-  return fails("rename", from) ? -1 : call(from, to);
-}
-
-int unlink(const char* path) {
-  static const auto call = real<int (*)(const char*)>("unlink");
-  return fails("unlink", path) ? -1 : call(path);
-}
-
-int mkdir(const char* path, mode_t mode) {
-  static const auto call = real<int (*)(const char*, mode_t)>("mkdir");
-  return fails("mkdir", path) ? -1 : call(path, mode);
-}
-
-DIR* opendir(const char* path) {
-  static const auto call = real<DIR* (*)(const char*)>("opendir");
-  return fails("opendir", path) ? nullptr : call(path);
-}
-
-int flock(int descriptor, int operation) {
-  static const auto call = real<int (*)(int, int)>("flock");
-  return fails("flock", descriptor) ? -1 : call(descriptor, operation);
-}
-
-int fchmod(int descriptor, mode_t mode) {
-  static const auto call = real<int (*)(int, mode_t)>("fchmod");
-  return fails("fchmod", descriptor) ? -1 : call(descriptor, mode);
-}
-
-int fstat(int descriptor, struct stat* status) {
-  static const auto call = real<int (*)(int, struct stat*)>("fstat");
-  return fails("fstat", descriptor) ? -1 : call(descriptor, status);
-}
-
-int sched_setaffinity(pid_t thread, size_t size, const cpu_set_t* cores) {
-  static const auto call = real<int (*)(pid_t, size_t, const cpu_set_t*)>("sched_setaffinity");
-  return fails("affinity", kNoPath) ? -1 : call(thread, size, cores);
 }
 
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*),

@@ -1,4 +1,5 @@
-#include "tests/faults/failing_malloc.h"
+// As allocations.cpp in support, for allocations by malloc and its relatives and by mmap. Not inside a
+// vendor's library: oneDNN writes to null pointers then, so our code asks for room before it calls oneDNN.
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -7,7 +8,7 @@
 #include <cerrno>
 
 #include "muster/core/base/detail/vendor_call.h"
-#include "tests/support/standard.h"
+#include "tests/support/allocations.h"
 
 // The GNU C library's own names of the functions that this file replaces.
 extern "C" {
@@ -19,14 +20,9 @@ void* __libc_memalign(std::size_t alignment, std::size_t bytes);
 
 namespace {
 
-std::atomic<bool> failing{false};
-std::atomic<long> untilFailure{0};  // below 0: it has failed
-std::atomic<bool> failureLasts{false};
-
 bool fails() {
-  if (!failing || muster::detail::VendorCall::active()) return false;
-  const long left = untilFailure--;
-  if (left != 0 && (left > 0 || !failureLasts)) return false;
+  using Failing = muster::test::FailingAllocations;
+  if (!Failing::active() || muster::detail::VendorCall::active() || !Failing::next()) return false;
   errno = ENOMEM;
   return true;
 }
@@ -60,20 +56,6 @@ int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) {
 }
 }
 
-namespace muster::test {
-
-FailingMalloc::FailingMalloc(long nth, Lasting lasting) {
-  untilFailure = nth;
-  failureLasts = lasting == Lasting::Yes;
-  failing = true;
+muster::test::FailingAllocations::FailingAllocations(long nth, Lasting lasting) {
+  begin(nth, lasting);
 }
-
-FailingMalloc::~FailingMalloc() {
-  failing = false;
-}
-
-bool FailingMalloc::any() const {
-  return untilFailure < 0;
-}
-
-}  // namespace muster::test

@@ -1,8 +1,8 @@
 // Memory runs out at the k-th allocation of a network's first step, in which everything is planned.
 #include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/multi_layer_network.h"
-#include "tests/faults/failing_malloc.h"
 #include "tests/fuzz/networks.h"
+#include "tests/support/allocations.h"
 #include "tests/support/environment.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/test.h"
@@ -13,7 +13,7 @@ using namespace muster::test;
 namespace {
 
 constexpr std::int64_t kExamples = 4;
-using Lasting = FailingMalloc::Lasting;
+using Lasting = FailingAllocations::Lasting;
 
 /// Each trial plans anew, with all allocations.
 const Environment kNoPrimitives("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0");
@@ -36,7 +36,7 @@ void addTargets(Batch& batch, const std::string& name, std::int64_t targets) {
   std::ranges::fill(Batch::ensure(batch.labels, name, {kExamples, targets}).span<float>(), 0.5f);
 }
 
-/// Trains the first step with every nth allocation failing.
+/// Trains the first step with every nth allocation failing, by failing_malloc.cpp.
 /// @param make  an initialised network.
 template <typename Make>
 void checkFirstStep(const Make& make, const Batch& batch) {
@@ -53,7 +53,7 @@ void checkFirstStep(const Make& make, const Batch& batch) {
       const auto network = make();
       bool failed = false;
       {
-        const FailingMalloc shortage(nth, lasting);
+        const FailingAllocations shortage(nth, lasting);
         try {
           network->step(batch).wait();
         } catch (const std::bad_alloc&) {

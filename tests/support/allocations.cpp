@@ -11,9 +11,6 @@ namespace {
 
 std::atomic<long> count{0};
 std::atomic<long> live{0};
-std::atomic<bool> failing{false};
-std::atomic<long> untilFailure{0};  // below 0: it has failed
-std::atomic<bool> failureLasts{false};
 
 /// Where a library is in memory.
 struct Range {
@@ -48,18 +45,11 @@ bool ofVendor(const void* caller) {
   return address >= oneDnn.begin && address < oneDnn.end;
 }
 
-/// Whether this allocation is to fail.
-bool fails() {
-  if (!failing) return false;
-  const long left = untilFailure--;
-  return left == 0 || (left < 0 && failureLasts);
-}
-
 /// @return null if there is no memory.
 void* allocate(std::size_t bytes, std::size_t alignment, const void* caller) noexcept {
   if (!ofVendor(caller)) {
     ++count;
-    if (fails()) return nullptr;
+    if (muster::test::FailingAllocations::next()) return nullptr;
   }
   const std::size_t rounded = (bytes + alignment) / alignment * alignment;
   void* memory = std::aligned_alloc(alignment, rounded);
@@ -114,17 +104,7 @@ long liveObjects() {
 }
 
 FailingAllocations::FailingAllocations(long nth, Lasting lasting) {
-  untilFailure = nth;
-  failureLasts = lasting == Lasting::Yes;
-  failing = true;
-}
-
-FailingAllocations::~FailingAllocations() {
-  failing = false;
-}
-
-bool FailingAllocations::any() const {
-  return untilFailure < 0;
+  begin(nth, lasting);
 }
 
 }  // namespace muster::test
