@@ -6,6 +6,7 @@
 #include "muster/parallel/training/internals.h"
 #include "tests/parallel/builder_of.h"
 #include "tests/support/failure.h"
+#include "tests/support/on_threads.h"
 #include "tests/support/virtual_network.h"
 
 // Runs trainings over nodes that are threads of this process.
@@ -18,18 +19,8 @@ using NodeProgram = std::function<void(Nodes)>;
 /// @return [node] what it throws; "" if nothing.
 inline std::vector<std::string> onNodes(VirtualNetwork& network, std::chrono::milliseconds silence,
                                         const NodeProgram& program) {
-  std::vector<std::string> problems(static_cast<std::size_t>(network.nodes()));
-  std::vector<std::jthread> threads;
-  for (int n = 0; n < network.nodes(); ++n)
-    threads.emplace_back([&, n] {
-      try {
-        program(Nodes([&network, n] { return network.transport(n); }, silence));
-      } catch (const std::exception& error) {
-        problems[static_cast<std::size_t>(n)] = error.what();
-      }
-    });
-  threads.clear();
-  return problems;
+  return onThreads(network.nodes(),
+                   [&](int n) { program(Nodes([&network, n] { return network.transport(n); }, silence)); });
 }
 
 /// Runs a program on every node, and checks that it throws nothing.
@@ -58,6 +49,9 @@ auto fromAll(Network&& network, Program program) {
 struct Places {
   int nodes, workers;
   int all() const { return nodes * workers; }
+  friend std::ostream& operator<<(std::ostream& out, const Places& places) {
+    return out << places.nodes << " nodes with " << places.workers << " workers";
+  }
 };
 
 /// Checks that models on all nodes get the bits of one in a single process that adds up in as many groups.
@@ -66,8 +60,7 @@ struct Places {
 template <typename Make, typename Fit>
 void checkLikeOneProcess(const AnyStrategy& rule, const Places& places, Make make, Fit fit, int devices = 0) {
   CAPTURE(rule.make()->describe());
-  CAPTURE(places.nodes);
-  CAPTURE(places.workers);
+  CAPTURE(places);
   auto together = make();
   auto one = builderOf(together, places.all(), rule).groups(places.nodes).build();
   fit(one, together);

@@ -1,12 +1,5 @@
 #include "muster/parallel/nodes/encoded_gather.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <string>
-#include <vector>
-
 #include "tests/parallel/nodes/on_links.h"
 
 using namespace muster;

@@ -9,6 +9,7 @@ using muster::test::oneSegment;
 
 namespace {
 
+using Numbers = std::vector<float>;
 enum Block : std::size_t { kParameters, kStatistics, kVelocity, kOwn, kGradients };
 
 /// A replica, its mirror, and the blocks that a strategy would see.
@@ -16,8 +17,8 @@ struct Mirrored {
   explicit Mirrored(HostMirrors::Options options) : mirrors(make(), std::move(options)) {
     shared = sharedBlocks(mirrors.states(), UpdaterState::Average, std::vector<int>(1));
     mirrors.plan(shared);
-    fill(replica(), 0);
-    for (const SharedBlock& block : shared) set(block.replicas.front(), 0);
+    fillReplica(0);
+    fillMirror(0);
   }
 
   std::vector<std::vector<StateBlock*>> make() {
@@ -34,31 +35,29 @@ struct Mirrored {
     return {state};
   }
 
-  static void set(const Tensor& values, float value) {
-    for (float& one : values.span<float>()) one = value;
+  static void set(const Tensor& values, float value) { std::ranges::fill(values.span<float>(), value); }
+  void fillReplica(float value) const {
+    for (const StateBlock& block : blocks) set(block.values, value);
   }
-  std::vector<Tensor> replica() const {
-    std::vector<Tensor> values;
-    for (const StateBlock& block : blocks) values.push_back(block.values);
-    return values;
+  void fillMirror(float value) const {
+    for (const SharedBlock& block : shared) set(block.replicas.front(), value);
   }
-  std::vector<Tensor> mirror() const {
-    std::vector<Tensor> values;
-    for (const SharedBlock& block : shared) values.push_back(block.replicas.front());
-    return values;
+  /// A number of each block.
+  Numbers replica() const {
+    Numbers numbers;
+    for (const StateBlock& block : blocks) numbers.push_back(block.values.data<float>()[3]);
+    return numbers;
   }
-  static void fill(const std::vector<Tensor>& values, float value) {
-    for (const Tensor& one : values) set(one, value);
-  }
-  static std::vector<float> firsts(const std::vector<Tensor>& values) {
-    std::vector<float> numbers;
-    for (const Tensor& one : values) numbers.push_back(one.span<float>()[3]);
+  Numbers mirror() const {
+    Numbers numbers;
+    for (const SharedBlock& block : shared) numbers.push_back(block.replicas.front().data<float>()[3]);
     return numbers;
   }
 
   std::vector<StateBlock> blocks;  // of the replica; before `mirrors`, which is made of it
   HostMirrors mirrors;
   std::vector<SharedBlock> shared;
+  Context context;
 };
 
 bool isMerged(const SharedBlock& block) {
@@ -69,76 +68,70 @@ bool isReduced(const SharedBlock& block) {
   return block.kind == BlockKind::Gradients || block.rule == MergeRule::Moments;
 }
 
-using Numbers = std::vector<float>;
-
 }  // namespace
 
 TEST_CASE("ops write mirrors, and a replica takes changed blocks after its worker continues") {
   Mirrored m({.uses = isMerged});
-  Context context;
-  Mirrored::fill(m.replica(), 1);
-  m.mirrors.arrive(0, context);
-  CHECK(Mirrored::firsts(m.mirror()) == Numbers{1, 1, 1, 0, 0});
+  m.fillReplica(1);
+  m.mirrors.arrive(0, m.context);
+  CHECK(m.mirror() == Numbers{1, 1, 1, 0, 0});
   m.mirrors.begin(0);
-  Mirrored::fill(m.mirror(), 2);
-  CHECK(Mirrored::firsts(m.replica()) == Numbers{1, 1, 1, 1, 1});
-  m.mirrors.enqueueAfter(0, context);
-  CHECK(Mirrored::firsts(m.replica()) == Numbers{2, 2, 2, 1, 1});
+  m.fillMirror(2);
+  CHECK(m.replica() == Numbers{1, 1, 1, 1, 1});
+  m.mirrors.enqueueAfter(0, m.context);
+  CHECK(m.replica() == Numbers{2, 2, 2, 1, 1});
 }
 
 TEST_CASE("a round copies a replica to its mirror once, and back only if ops have begun") {
   Mirrored m({.uses = isMerged});
-  Context context;
-  Mirrored::fill(m.replica(), 1);
-  m.mirrors.arrive(0, context);
-  Mirrored::set(m.mirror()[kParameters], 5);  // prepared as a contribution
-  m.mirrors.arrive(0, context);
-  CHECK(Mirrored::firsts(m.mirror()) == Numbers{5, 1, 1, 0, 0});
-  m.mirrors.enqueueAfter(0, context);
-  CHECK(Mirrored::firsts(m.replica()) == Numbers{1, 1, 1, 1, 1});
-  Mirrored::fill(m.replica(), 3);
-  m.mirrors.arrive(0, context);
-  CHECK(Mirrored::firsts(m.mirror()) == Numbers{3, 3, 3, 0, 0});
+  m.fillReplica(1);
+  m.mirrors.arrive(0, m.context);
+  Mirrored::set(m.shared[kParameters].replicas.front(), 5);  // prepared as a contribution
+  m.mirrors.arrive(0, m.context);
+  CHECK(m.mirror() == Numbers{5, 1, 1, 0, 0});
+  m.mirrors.enqueueAfter(0, m.context);
+  CHECK(m.replica() == Numbers{1, 1, 1, 1, 1});
+  m.fillReplica(3);
+  m.mirrors.arrive(0, m.context);
+  CHECK(m.mirror() == Numbers{3, 3, 3, 0, 0});
 }
 
 TEST_CASE("with gradients a replica gets them before its update, and statistics after it") {
   Mirrored m({.uses = isReduced, .gradients = true});
-  Context context;
   for (const float round : {10.0F, 20.0F}) {
-    Mirrored::fill(m.replica(), round);
-    m.mirrors.arrive(0, context);
+    m.fillReplica(round);
+    m.mirrors.arrive(0, m.context);
     m.mirrors.begin(0);
-    Mirrored::set(m.mirror()[kGradients], round + 1);
-    m.mirrors.enqueueAfter(0, context);
-    CHECK(Mirrored::firsts(m.replica()) == Numbers{round, round, round, round, round + 1});
-    Mirrored::set(m.mirror()[kStatistics], round + 2);
-    Mirrored::set(m.replica()[kParameters], round + 3);  // the update
-    m.mirrors.arrive(0, context);
+    Mirrored::set(m.shared[kGradients].replicas.front(), round + 1);
+    m.mirrors.enqueueAfter(0, m.context);
+    CHECK(m.replica() == Numbers{round, round, round, round, round + 1});
+    Mirrored::set(m.shared[kStatistics].replicas.front(), round + 2);
+    Mirrored::set(m.blocks[kParameters].values, round + 3);  // the update
+    m.mirrors.arrive(0, m.context);
     m.mirrors.refresh();
-    CHECK(Mirrored::firsts(m.mirror()) == Numbers{round + 3, round + 2, round, round, round + 1});
-    m.mirrors.enqueueAfter(0, context);
-    CHECK(Mirrored::firsts(m.replica()) == Numbers{round + 3, round + 2, round, round, round + 1});
+    CHECK(m.mirror() == Numbers{round + 3, round + 2, round, round, round + 1});
+    m.mirrors.enqueueAfter(0, m.context);
+    CHECK(m.replica() == Numbers{round + 3, round + 2, round, round, round + 1});
   }
 }
 
 TEST_CASE("refresh() reads the blocks that change without ops; load() writes all except gradients") {
   Mirrored m({.uses = isMerged});
-  Mirrored::fill(m.replica(), 1);
+  m.fillReplica(1);
   m.mirrors.refresh();
-  CHECK(Mirrored::firsts(m.mirror()) == Numbers{0, 0, 0, 1, 0});
-  Mirrored::fill(m.mirror(), 2);
+  CHECK(m.mirror() == Numbers{0, 0, 0, 1, 0});
+  m.fillMirror(2);
   m.mirrors.load();
-  CHECK(Mirrored::firsts(m.replica()) == Numbers{2, 2, 2, 2, 1});
+  CHECK(m.replica() == Numbers{2, 2, 2, 2, 1});
 }
 
 TEST_CASE("load() forgets the round in progress") {
   Mirrored m({.uses = isReduced, .gradients = true});
-  Context context;
-  m.mirrors.arrive(0, context);
+  m.mirrors.arrive(0, m.context);
   m.mirrors.begin(0);
-  m.mirrors.enqueueAfter(0, context);
+  m.mirrors.enqueueAfter(0, m.context);
   m.mirrors.load();
-  Mirrored::fill(m.replica(), 1);
-  m.mirrors.arrive(0, context);
-  CHECK(Mirrored::firsts(m.mirror()) == Numbers{0, 1, 0, 0, 1});
+  m.fillReplica(1);
+  m.mirrors.arrive(0, m.context);
+  CHECK(m.mirror() == Numbers{0, 1, 0, 0, 1});
 }

@@ -1,7 +1,5 @@
 #include "muster/parallel/nodes/node_channel.h"
 
-#include <doctest/doctest.h>
-
 #include "tests/parallel/nodes/on_links.h"
 
 using namespace muster;
@@ -12,7 +10,7 @@ namespace {
 using Problems = std::vector<std::string>;
 
 /// Each participant's message is as many bytes as its number, of that value.
-struct Numbers final : Messages {
+struct NumberedMessages final : Messages {
   std::span<std::byte> head(std::size_t participant) override {
     if (participant == own) lengths[participant] = participant;
     return std::as_writable_bytes(std::span(lengths).subspan(participant, 1));
@@ -22,9 +20,12 @@ struct Numbers final : Messages {
     bodies[participant].resize(lengths[participant], std::byte(participant == own ? participant : 99));
     return bodies[participant];
   }
-  void arrived(std::size_t participant) override { arrivals += participant; }
+  void arrived(std::size_t participant) override {
+    require(participant != 3, "three");
+    arrivals += participant;
+  }
 
-  explicit Numbers(std::size_t me) : own(me) {}
+  explicit NumberedMessages(std::size_t me) : own(me) {}
   const std::size_t own;
   std::array<std::size_t, 6> lengths{};
   std::array<std::vector<std::byte>, 6> bodies;
@@ -64,7 +65,7 @@ TEST_CASE("one node's values are copied to another, and nowhere else") {
 TEST_CASE("messages of different lengths reach the participants of the same number on all nodes") {
   const auto problems = onLinks(3, [](NodeLink& link) {
     NodeChannel channel(link, 5);
-    Numbers messages(static_cast<std::size_t>(link.node()));
+    NumberedMessages messages(static_cast<std::size_t>(link.node()));
     channel.allGather(/*local=*/0, messages);
     for (std::size_t p = 0; p < 3; ++p) CHECK(messages.bodies[p] == std::vector<std::byte>(p, std::byte(p)));
     CHECK(messages.arrivals == 0 + 1 + 2 - messages.own);  // the others
@@ -73,11 +74,15 @@ TEST_CASE("messages of different lengths reach the participants of the same numb
 }
 
 TEST_CASE("a message that no participant can have sent is the fault of its node") {
-  const auto problems = onLinks(2, [](NodeLink& link) {
-    NodeChannel channel(link, 5);
-    Numbers messages(static_cast<std::size_t>(4 + link.node()));  // local 2: lengths 4 and 5 are impossible
-    channel.allGather(/*local=*/2, messages);
-  });
-  for (const auto& problem : problems)
-    CHECK(problem == "node 0 (virtual0) has sent an invalid message: a length of 4");
+  // Local 2: lengths 4 and 5 are impossible; local 1: what has arrived of participant 3 is.
+  for (const auto& [local, problem] :
+       {std::pair(2, "node 0 (virtual0) has sent an invalid message: a length of 4"),
+        {1, "node 1 (virtual1) has sent an invalid message: three"}}) {
+    const auto problems = onLinks(2, [local = local](NodeLink& link) {
+      NodeChannel channel(link, 5);
+      NumberedMessages messages(static_cast<std::size_t>(2 * local + link.node()));
+      channel.allGather(local, messages);
+    });
+    CHECK(std::ranges::count(problems, problem) > 0);
+  }
 }

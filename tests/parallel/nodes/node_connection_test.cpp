@@ -1,16 +1,11 @@
 #include "muster/parallel/nodes/node_connection.h"
 
-#include <doctest/doctest.h>
-
-#include <array>
-#include <functional>
-#include <string>
-#include <thread>
-
 #include "muster/parallel/nodes/node_link.h"
+#include "tests/support/on_threads.h"
 #include "tests/support/virtual_network.h"
 
 using namespace muster;
+using namespace muster::test;
 using namespace std::chrono_literals;
 
 namespace {
@@ -18,14 +13,13 @@ namespace {
 /// Runs `program` on each of two nodes, once they have greeted each other.
 void onConnections(const std::function<void(NodeConnection&, NodeCall&)>& program) {
   VirtualNetwork network(2);
-  std::array<std::jthread, 2> threads;
-  for (int n = 0; n < 2; ++n)
-    threads[static_cast<std::size_t>(n)] = std::jthread([&, n] {
-      NodeCall call(2);
-      NodeConnection connection(network.transport(n), 30s, [&](NodeCall& done) { CHECK(&done == &call); });
-      connection.greet();
-      program(connection, call);
-    });
+  CHECK(onThreads(2, [&](int n) {
+          NodeCall call(2);
+          NodeConnection connection(network.transport(n), 30s,
+                                    [&](NodeCall& done) { CHECK(&done == &call); });
+          connection.greet();
+          program(connection, call);
+        }) == std::vector<std::string>(2));
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "muster/parallel/nodes/node_flight.h"
 
 #include "tests/parallel/nodes/on_links.h"
-#include "tests/support/thrown.h"
 
 using namespace muster;
 using namespace muster::test;

@@ -1,7 +1,5 @@
 #include "muster/parallel/nodes/node_gathering.h"
 
-#include <doctest/doctest.h>
-
 #include "tests/parallel/nodes/on_exchanges.h"
 
 using namespace muster;

@@ -59,13 +59,14 @@ TEST_CASE("hellos tell the others' hosts, and the longest silence of all counts"
 }
 
 TEST_CASE("a failure is that of the node that tells of it, or of the one that it has lost") {
-  CHECK(Three().told(NodeNotice::Alive, 0) == "");
-  CHECK(Three().told(NodeNotice::Failed, 1) == "1: node 1 (host1) has failed; its own message says why");
-  CHECK(Three().told(NodeNotice::Failed, 7) == "1: node 1 (host1) has failed; its own message says why");
-  CHECK(Three().told(NodeNotice::Failed, 2) == "2: node 2 (host2) is lost, as node 1 (host1) reports (lost)");
-  CHECK(Three().told(NodeNotice::Failed, 0) == "0: node 1 (host1) has given this node up");
-  CHECK(Three().told(NodeNotice::Heard, 2) == "2: node 2 (host2) has failed; its own message says why");
-  CHECK(Three().told(NodeNotice::Heard, -1) == "1: node 1 (host1) has failed");
+  const auto told = [](NodeNotice::Kind kind, int culprit) { return Three().told(kind, culprit); };
+  CHECK(told(NodeNotice::Alive, 0) == "");
+  for (const int culprit : {1, 7})
+    CHECK(told(NodeNotice::Failed, culprit) == "1: node 1 (host1) has failed; its own message says why");
+  CHECK(told(NodeNotice::Failed, 2) == "2: node 2 (host2) is lost, as node 1 (host1) reports (lost)");
+  CHECK(told(NodeNotice::Failed, 0) == "0: node 1 (host1) has given this node up");
+  CHECK(told(NodeNotice::Heard, 2) == "2: node 2 (host2) has failed; its own message says why");
+  CHECK(told(NodeNotice::Heard, -1) == "1: node 1 (host1) has failed");
   Three three;
   three.told(NodeNotice::Heard, 2);
   CHECK(three.health.failed(2));  // it is not lost

@@ -2,14 +2,8 @@
 #include <malloc.h>
 
 #include <barrier>
-#include <cstdlib>
 
-#include "muster/parallel/strategies/averaging.h"
-#include "muster/parallel/strategies/gossip.h"
-#include "muster/parallel/strategies/outer_averaging.h"
-#include "muster/parallel/strategies/overlapped_averaging.h"
-#include "muster/parallel/strategies/shared_gradients.h"
-#include "muster/parallel/strategies/streaming_outer.h"
+#include "muster/parallel/strategies.h"
 #include "muster/parallel/training/memory_need.h"
 #include "tests/parallel/on_nodes.h"
 #include "tests/parallel/rule_wrapper.h"
@@ -17,7 +11,6 @@
 
 using namespace muster;
 using namespace muster::test;
-using namespace std::chrono_literals;
 
 namespace {
 
@@ -55,17 +48,15 @@ std::int64_t bytesOf(std::span<const NamedValues> values) {
 TEST_CASE("a training over nodes uses the memory that was predicted") {
   if (!countsLargeBlocks()) return skip("this C library does not tell what it has taken");
   const TopKCodec topK{.share = 0.01};
-  const std::vector<AnyStrategy> rules = {
-      Averaging{.frequency = 2},
-      Averaging{.frequency = 2, .codec = topK},
-      OuterAveraging{.frequency = 2, .momentum = 0.5, .codec = topK},
-      OverlappedAveraging{.frequency = 3, .delay = 1},
-      OverlappedAveraging{.frequency = 3, .delay = 1, .codec = topK},
-      StreamingOuter{.frequency = 3, .fragments = 1, .codec = topK},
-      Gossip{.frequency = 2},
-      SharedGradients{},
-  };
-  const std::vector<AnyStrategy> onDevices = {Averaging{.frequency = 2}, rules[4], SharedGradients{}};
+  const std::vector<AnyStrategy> onDevices = {Averaging{.frequency = 2},
+                                              OverlappedAveraging{.frequency = 3, .delay = 1, .codec = topK},
+                                              SharedGradients{}};
+  std::vector<AnyStrategy> rules = {Averaging{.frequency = 2, .codec = topK},
+                                    OuterAveraging{.frequency = 2, .momentum = 0.5, .codec = topK},
+                                    OverlappedAveraging{.frequency = 3, .delay = 1},
+                                    StreamingOuter{.frequency = 3, .fragments = 1, .codec = topK},
+                                    Gossip{.frequency = 2}};
+  rules.insert(rules.end(), onDevices.begin(), onDevices.end());
   struct Setting {
     Places places;
     int devices = 0;
@@ -74,7 +65,7 @@ TEST_CASE("a training over nodes uses the memory that was predicted") {
     const auto batches = randomBatches(1, 4 * places.all(), 1, kSize);
     for (const auto& rule : devices > 0 ? onDevices : rules) {
       CAPTURE(rule.make()->describe());
-      CAPTURE(places.nodes);
+      CAPTURE(places);
       CAPTURE(devices);
       VirtualNetwork network(places.nodes);
       std::barrier together(places.nodes);

@@ -1,7 +1,5 @@
 #include "muster/parallel/nodes/node_messages.h"
 
-#include <doctest/doctest.h>
-
 #include "tests/parallel/nodes/on_links.h"
 
 using namespace muster;

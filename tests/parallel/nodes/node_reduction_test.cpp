@@ -1,9 +1,5 @@
 #include "muster/parallel/nodes/node_reduction.h"
 
-#include <doctest/doctest.h>
-
-#include <limits>
-
 #include "muster/core/ops/non_finite.h"
 #include "tests/parallel/nodes/on_links.h"
 

@@ -1,6 +1,7 @@
 // Many nodes with the real code on a network with a virtual clock: 16 here, 256 in `./run soak long`.
 
 #include "muster/parallel/nodes.h"
+#include "tests/support/on_threads.h"
 #include "tests/support/toy_wrapper.h"
 #include "tests/support/virtual_network.h"
 #include "tests/support/whole.h"
@@ -21,17 +22,14 @@ struct Training {
 Training trainOn(int nodes, std::int64_t parameters, int rounds) {
   VirtualNetwork network(nodes, kLink);
   std::vector<std::vector<std::byte>> bits(static_cast<std::size_t>(nodes));
-  std::vector<std::jthread> threads;
   const auto batches = randomBatches(3, nodes * rounds, 1, parameters);
-  for (int n = 0; n < nodes; ++n)
-    threads.emplace_back([&, n] {
-      const Nodes here([&network, n] { return network.transport(n); }, std::chrono::minutes(10));
-      ToyModel model({.size = parameters, .training = {.updater = Sgd{.learningRate = 0.5}}});
-      ToyIterator share(batches, parameters);
-      toyWrapper(model, 1, 1).nodes(here).build().fit(share);
-      bits[static_cast<std::size_t>(n)] = stateBits(model);
-    });
-  threads.clear();
+  onThreads(nodes, [&](int n) {
+    const Nodes here([&network, n] { return network.transport(n); }, std::chrono::minutes(10));
+    ToyModel model({.size = parameters, .training = {.updater = Sgd{.learningRate = 0.5}}});
+    ToyIterator share(batches, parameters);
+    toyWrapper(model, 1, 1).nodes(here).build().fit(share);
+    bits[static_cast<std::size_t>(n)] = stateBits(model);
+  });
   for (const auto& one : bits) CHECK((one == bits.front() && !one.empty()));
   for (int n = 1; n < nodes; ++n) CHECK(network.bytesSent(n) == network.bytesSent(0));
   return {network.bytesSent(0), network.seconds()};

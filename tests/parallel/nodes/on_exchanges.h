@@ -1,10 +1,9 @@
 #pragma once
 
-#include <chrono>
-
 #include "muster/parallel/exchange/merge_ops.h"
 #include "muster/parallel/nodes/node_exchange.h"
 #include "tests/parallel/replicas.h"
+#include "tests/support/on_threads.h"
 #include "tests/support/virtual_network.h"
 
 namespace muster::test {
@@ -26,21 +25,20 @@ struct ExchangeOptions {
   std::vector<StrategyBlock> blocks = {};
 };
 
-/// Each node's thread makes an exchange and calls `body`, which must not throw.
+/// Each node's thread makes an exchange and calls `body`. Checks that it throws nothing.
 inline void onExchanges(VirtualNetwork& network, const MakeReplicas& make, const ExchangeOptions& options,
                         const std::function<void(const ExchangeHere&)>& body) {
-  std::vector<std::jthread> threads;
-  for (int n = 0; n < network.nodes(); ++n)
-    threads.emplace_back([&, n] {
-      std::vector<int> own;
-      for (int l = 0; l < options.local; ++l) own.push_back(l * network.nodes() + n);
-      Replicas replicas = make(own);
-      NodeLink link([&network, n] { return network.transport(n); }, options.silence);
-      NodeExchange exchange(replicas.states, UpdaterState::Average, link);
-      exchange.makeStrategyBlocks(options.blocks);
-      exchange.restart();
-      body({n, replicas, link, exchange});
-    });
+  const auto problems = onThreads(network.nodes(), [&](int n) {
+    std::vector<int> own;
+    for (int l = 0; l < options.local; ++l) own.push_back(l * network.nodes() + n);
+    Replicas replicas = make(own);
+    NodeLink link([&network, n] { return network.transport(n); }, options.silence);
+    NodeExchange exchange(replicas.states, UpdaterState::Average, link);
+    exchange.makeStrategyBlocks(options.blocks);
+    exchange.restart();
+    body({n, replicas, link, exchange});
+  });
+  for (const auto& problem : problems) CHECK(problem == "");
 }
 
 /// The work of each participant of an exchange that is here, on a thread of its own.
