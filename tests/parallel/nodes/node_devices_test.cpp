@@ -2,22 +2,17 @@
 // are in different memory, as on a GPU. A GPU is used if there is one.
 
 #include "muster/core/ops/linear_combination.h"
+#include "tests/parallel/every_rule.h"
 #include "tests/parallel/on_nodes.h"
-#include "tests/parallel/resumable.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/parallel/small_network.h"
+#include "tests/support/arrays.h"
 #include "tests/support/devices.h"
-#include "tests/support/thrown.h"
 
 using namespace muster;
 using namespace muster::test;
-using namespace std::chrono_literals;
 
 namespace {
-
-ParallelWrapper::Builder onDevices(Model& model, int workers, const AnyStrategy& strategy, int devices) {
-  return builderOf(model, workers, strategy).internals({.pretendedDevices = devices});
-}
 
 /// Checks that workers on so many simulated devices of each node get the bits of workers on the CPU in
 /// groups.
@@ -90,19 +85,6 @@ struct Prepared {
   std::unique_ptr<Strategy> make() const { return std::make_unique<Rule>(); }
 };
 
-/// What a checkpoint holds at each merge on node 0 of two, and at the end.
-std::vector<Held> heldAtMerges(const AnyStrategy& rule, int devices) {
-  std::vector<Held> held;
-  onAll(2, [&](const Nodes& here) {
-    auto model = ruleToy();
-    ToyIterator share(ruleBatches(4), kRuleWidth);
-    const auto holder = std::make_shared<Holder>(&held);
-    onDevices(model, 2, rule, devices).nodes(here).listeners({holder}).build().fit(share, 2);
-    if (here.node() == 0) held.push_back(holder->atEnd());
-  });
-  return held;
-}
-
 }  // namespace
 
 TEST_CASE("every rule over nodes with workers on devices has the bits of workers on the CPU in groups") {
@@ -113,60 +95,38 @@ TEST_CASE("every rule over nodes with workers on devices has the bits of workers
     }
   // An uneven number of workers on two devices.
   for (const AnyStrategy& rule :
-       {AnyStrategy(Averaging{.frequency = 3}), AnyStrategy(SynchronousGradients{}),
-        AnyStrategy(OuterAveraging{.frequency = 2, .codec = Int8Codec{}}),
-        AnyStrategy(SharedGradients{.resynchronizationFrequency = 4}), AnyStrategy(Gossip{.frequency = 2})})
+       std::vector<AnyStrategy>{Averaging{.frequency = 3}, SynchronousGradients{},
+                                OuterAveraging{.frequency = 2, .codec = Int8Codec{}},
+                                SharedGradients{.resynchronizationFrequency = 4}, Gossip{.frequency = 2}})
     checkOnDevices(rule, {2, 3});
 }
 
 TEST_CASE("user-defined rules read and write replicas on devices over nodes") {
-  for (const Places places : {Places{2, 2}, Places{2, 1}}) {
+  for (const Places places : {Places{2, 2}, Places{2, 1}})
     for (const int devices : {0, 2}) {
       checkOnDevices(DecayedGradients{}, places, devices);
       checkOnDevices(Prepared{}, places, devices);
     }
-  }
-}
-
-TEST_CASE("a checkpoint over nodes is the same with workers on devices and on the CPU") {
-  for (const AnyStrategy& rule :
-       {AnyStrategy(Averaging{.frequency = 3}), AnyStrategy(SynchronousGradients{}),
-        AnyStrategy(Averaging{.frequency = 3, .updaterState = UpdaterState::Keep}),
-        AnyStrategy(OuterAveraging{.frequency = 2, .rate = 0.7, .momentum = 0.5, .codec = E3M0Codec{}}),
-        AnyStrategy(SharedGradients{.resynchronizationFrequency = 4}), AnyStrategy(Adasum{.frequency = 3}),
-        AnyStrategy(OverlappedAveraging{.frequency = 3, .delay = 1}),
-        AnyStrategy(Gossip{.graph = GossipGraph::Ring, .updaterState = UpdaterState::Keep}),
-        AnyStrategy(HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 3}}})}) {
-    CAPTURE(rule.make()->describe());
-    const auto expected = heldAtMerges(rule, 0), held = heldAtMerges(rule, 2);
-    REQUIRE(held.size() == expected.size());
-    for (std::size_t m = 0; m < held.size(); ++m) CHECK(held[m].difference(expected[m]) == "");
-    const Held& middle = held[held.size() / 2];
-    if (middle.training.empty()) continue;  // this rule's replicas differ after a merge
-    auto end = ruleToy();
-    expected.back().giveTo(end);
-    onAll(2, [&](const Nodes& here) {
-      auto model = ruleToy();
-      middle.giveTo(model);
-      ToyIterator share(ruleBatches(4), kRuleWidth);
-      onDevices(model, 2, rule, 2).nodes(here).build().fit(share, 2 - model.epoch());
-      CHECK(stateBits(model) == stateBits(end));
-    });
-  }
 }
 
 TEST_CASE("the plan says that nodes merge through host memory, and groups on GPUs are refused by name") {
   onAll(2, [&](const Nodes& here) {
     auto model = ruleToy();
-    const auto wrapper = onDevices(model, 2, Averaging{}, 1).nodes(here).build();
-    CHECK(contains(wrapper.plan(), "merged over 2 nodes by "));
-    CHECK(contains(wrapper.plan(), ", through host memory"));
-    CHECK_FALSE(contains(builderOf(model, 2, Averaging{}).nodes(here).build().plan(), "host memory"));
+    const auto plan = [&](int devices) {
+      return builderOf(model, 2, Averaging{})
+          .internals({.pretendedDevices = devices})
+          .nodes(here)
+          .build()
+          .plan();
+    };
+    CHECK_CONTAINS(plan(1), "merged over 2 nodes by ");
+    CHECK_CONTAINS(plan(1), ", through host memory");
+    CHECK_LACKS(plan(0), "host memory");
   });
   auto model = ruleToy();
-  const auto refused = thrown<InvalidArgument>(
-      [&] { builderOf(model, 2, Averaging{}).groups(2).devices({Device::cuda(0)}).build(); });
-  CHECK(contains(refused, "groups: workers on GPUs are not supported yet"));
+  CHECK_CONTAINS(thrown<InvalidArgument>(
+                     [&] { builderOf(model, 2, Averaging{}).groups(2).devices({Device::cuda(0)}).build(); }),
+                 "groups: workers on GPUs are not supported yet");
 }
 
 TEST_CASE_ON("workers of two nodes on one GPU learn as those on the CPU do, with the same bits in each run",
@@ -181,14 +141,13 @@ TEST_CASE_ON("workers of two nodes on one GPU learn as those on the CPU do, with
           .mathMode(MathMode::Float32)
           .build()
           .fit(data, 3);
-      const auto values = model->block(BlockKind::Parameters).values.span<float>();
-      return std::vector<float>(values.begin(), values.end());
+      return floatsOf(model->block(BlockKind::Parameters).values);
     });
     CHECK(parameters[0] == parameters[1]);
     return parameters[0];
   };
-  for (const AnyStrategy& rule : {AnyStrategy(Averaging{.frequency = 2}), AnyStrategy(SynchronousGradients{}),
-                                  AnyStrategy(OverlappedAveraging{.frequency = 3, .delay = 1})}) {
+  for (const AnyStrategy& rule : std::vector<AnyStrategy>{Averaging{.frequency = 2}, SynchronousGradients{},
+                                                          OverlappedAveraging{.frequency = 3, .delay = 1}}) {
     CAPTURE(rule.make()->describe());
     const auto cpu = train(rule, Device::cpu()), gpu = train(rule, Device::cuda(0));
     double difference = 0, norm = 0;
