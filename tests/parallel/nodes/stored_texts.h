@@ -1,9 +1,11 @@
 #pragma once
 
-#include <map>
-#include <mutex>
+#include <doctest/doctest.h>
+
+#include <future>
 
 #include "muster/parallel/nodes/elastic/node_store.h"
+#include "tests/support/standard.h"
 
 namespace muster::test {
 
@@ -40,5 +42,30 @@ class StoredTexts final : public NodeStore {
   std::mutex mutex_;
   std::map<std::string, std::string> texts_;  // guarded by mutex_
 };
+
+/// Checks an empty store, which two processes have opened.
+inline void checkStore(NodeStore& a, NodeStore& b) {
+  using Names = std::vector<std::string>;
+  CHECK(a.get("lease") == "");
+  CHECK(a.create("lease", "a"));
+  CHECK_FALSE(b.create("lease", "b"));
+  CHECK(b.get("lease") == "a");
+  b.put("lease", "two\nlines\n");
+  CHECK(a.get("lease") == "two\nlines\n");
+  a.put("empty", "");
+  CHECK(b.get("empty") == "");
+  CHECK(a.names("le") == Names{"lease"});
+  CHECK(a.names("").size() == 2);
+  CHECK(a.names("x").empty());
+  for (const char* const name : {"lease", "lease", "empty"}) a.erase(name);
+  CHECK(a.names("").empty());
+  std::atomic<int> won = 0;
+  std::vector<std::future<void>> all;
+  for (int i = 0; i < 8; ++i)
+    all.push_back(
+        std::async(std::launch::async, [&, i] { won += (i % 2 ? a : b).create("one", "x") ? 1 : 0; }));
+  all.clear();  // waits
+  CHECK(won == 1);
+}
 
 }  // namespace muster::test

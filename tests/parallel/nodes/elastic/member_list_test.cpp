@@ -1,9 +1,5 @@
 #include "muster/parallel/nodes/elastic/member_list.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-
 #include "tests/parallel/nodes/stored_texts.h"
 #include "tests/support/thrown.h"
 

@@ -66,9 +66,10 @@ class Search {
     } catch (const World::Violation& violation) {
       violation_ = violation.what;
       World again = *origin_;
-      for (const Move& one : path_) {
-        violation_ += "\n  " + again.preview(one);
-        if (&one != &path_.back()) again.apply(one);
+      again.trace = &violation_;
+      try {
+        for (const Move& one : path_) again.apply(one);
+      } catch (const World::Violation&) {
       }
       violation_ += "\n" + world.describe();
       return false;

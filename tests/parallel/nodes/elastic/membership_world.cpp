@@ -9,6 +9,17 @@
 #include "muster/parallel/nodes/node_transport.h"
 
 namespace muster {
+namespace {
+
+/// The values as text, each followed by a blank; containers of fmt/ranges, too.
+template <typename... T>
+std::string words(const T&... all) {
+  std::string text;
+  (fmt::format_to(std::back_inserter(text), "{} ", all), ...);
+  return text;
+}
+
+}  // namespace
 
 /// The state of the rules, with times relative to `now`.
 struct MembershipPrint {
@@ -16,26 +27,17 @@ struct MembershipPrint {
     const auto ticks = (now - time) / std::chrono::milliseconds(100);
     return std::to_string(std::clamp<std::int64_t>(ticks, -50, 50));
   }
-  static std::string marks(const std::map<std::string, std::int64_t>& lost) {
-    std::string text;
-    for (const auto& [process, generation] : lost) text += fmt::format("{}:{},", process, generation);
-    return text;
-  }
   static std::int64_t beats(const MembershipRules& rules) { return rules.roster_.beats_; }
   template <typename Normal>
   static std::string of(const MembershipRules& r, MembershipRules::Time now, Normal normal) {
     const Roster& all = r.roster_;
-    auto text = fmt::format("{} {} {} {}", all.own_.from, all.own_.ready, marks(all.own_.lost),
-                            age(all.seenAt_, now));
+    auto text = words(all.own_.from, all.own_.ready, all.own_.lost, age(all.seenAt_, now));
     for (const auto& [process, seen] : all.seen_)
-      text += fmt::format("; {} {} {} {} {} {} {} {}", process, seen.card.from, seen.card.ready,
-                          marks(seen.card.lost), normal(process, seen.beat), age(seen.since, now),
-                          age(seen.changed, now), seen.lives);
-    return text + fmt::format("; {} {} {}; {} {} {}; {} {} {} {} {}", r.generation_.number,
-                              fmt::join(r.generation_.members, ","), r.generation_.node, r.attempt_.number,
-                              age(r.attempt_.changed, now), fmt::join(r.attempt_.ready, ","),
-                              age(r.notBefore_, now), age(r.end_, now), r.leaving_,
-                              r.joinRequested_ + 2 * r.slept_, age(r.lastCall_, now));
+      text += words(process, seen.card.from, seen.card.ready, seen.card.lost, normal(process, seen.beat),
+                    age(seen.since, now), age(seen.changed, now), seen.lives);
+    return text + words(r.generation_.number, r.generation_.members, r.generation_.node, r.attempt_.number,
+                        age(r.attempt_.changed, now), r.attempt_.ready, age(r.notBefore_, now),
+                        age(r.end_, now), r.leaving_, r.joinRequested_, r.slept_, age(r.lastCall_, now));
   }
 };
 
@@ -183,6 +185,7 @@ std::optional<Move> World::fairMove(int sleep) const {
 
 void World::apply(const Move& move) {
   const int p = move.process;
+  if (trace) *trace += fmt::format("\n  {} {}", tick_, move.text());
   switch (move.kind) {
     case Move::Kind::Tick:
       return tick();
@@ -547,6 +550,11 @@ Answer World::carryOut(const Access& access) {
       std::erase_if(store_, [&](const auto& one) { return one.first.starts_with(access.name); });
       break;
   }
+  const char* const kinds[] = {"put", "create", "get", "erase", "names", "erase all"};
+  if (trace)
+    *trace +=
+        fmt::format(": {} {} {} -> {}{}{}", kinds[static_cast<std::size_t>(access.kind)], access.name,
+                    access.text, answer.text, fmt::join(answer.names, " "), answer.created ? "created" : "");
   return answer;
 }
 
@@ -567,66 +575,34 @@ std::string World::print(const Process& p) const {
     const auto& owner = at(processOf(name)).rules;
     return owner ? MembershipPrint::beats(*owner) - std::stoll(beat) : 0;
   };
-  auto text = fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(p.phase),
-                          static_cast<int>(p.call), tick_ - p.calledAt, p.begun, p.beaten, p.acted, p.stopped,
-                          p.faulty, std::min(tick_ - std::max(p.since, faultAt_), 60),
-                          std::max(p.joins - tick_, 0), p.rounds, 100 * p.training + p.list);
+  auto text = words(static_cast<int>(p.phase), static_cast<int>(p.call), tick_ - p.calledAt, p.begun,
+                    p.beaten, p.acted, p.stopped, p.faulty, std::min(tick_ - std::max(p.since, faultAt_), 60),
+                    std::max(p.joins - tick_, 0), p.rounds, p.training, p.list);
   if (p.phase == Phase::Meeting || p.phase == Phase::Pairing || p.phase == Phase::Greeting)
-    text += fmt::format(" {}", tick_ - p.phaseAt);
+    text += words(tick_ - p.phaseAt);
   if (p.call != Call::None)
     for (const auto& answer : p.answers)
-      text += fmt::format("|{} {} {} {}", answer.failed, answer.created, normal(answer.of, answer.text),
-                          fmt::join(answer.names, ","));
+      text += words(answer.failed, answer.created, normal(answer.of, answer.text), answer.names);
   if (p.rules) text += "\n" + MembershipPrint::of(*p.rules, timeOf(tick_), beatOf);
   return text;
 }
 
 std::string World::describe() const {
-  auto text = fmt::format("{} {}\n", cleanable_, trainings_);
+  auto text = words(cleanable_, trainings_, lastCommit_, endedWell_, lists_) + '\n';
   for (const auto& process : processes_)
-    text += over(process) ? fmt::format("over {}\n", process.faulty) : print(process) + '\n';
+    text += (over(process) ? words("over", process.faulty) : print(process)) + '\n';
   for (const auto& [name, value] : store_) text += fmt::format("{}={}\n", name, normal(name, value));
   for (const auto& access : late_)
-    text += fmt::format("late {} {}={}\n", static_cast<int>(access.kind), access.name,
-                        normal(access.name, access.text));
-  for (const auto& [training, list] : lastCommit_) text += fmt::format("committed {} {}\n", training, list);
-  for (const auto& [training, list] : endedWell_) text += fmt::format("ended {} {}\n", training, list);
-  for (const auto& [list, number] : lists_) text += fmt::format("list {} {}\n", list, number);
+    text +=
+        words("late", static_cast<int>(access.kind), access.name, normal(access.name, access.text)) + '\n';
   for (const auto& [number, link] : links_) {
-    text += fmt::format("{}: {} {} {} {} {} {} {} {} {} {} {} {} {}", number, fmt::join(link.met, ","),
-                        fmt::join(link.agreed, ","), fmt::join(link.pairing, ","),
-                        fmt::join(link.greeted, ","), fmt::join(link.contributed, ","),
-                        fmt::join(link.done, ","), fmt::join(link.gone, ","), link.open, link.complete,
-                        link.begun, link.pause, link.paused, 100 * link.training + link.rounds);
-    for (const auto& [one, other] : link.paired) text += fmt::format(" {}-{}", one, other);
-    for (const auto& [process, heard] : link.heard)
-      text += fmt::format(" {}", std::min(tick_ - heard, kTicks + 1));
+    text += words(number, link.met, link.agreed, link.pairing, link.greeted, link.contributed, link.done,
+                  link.gone, link.paired, link.open, link.complete, link.begun, link.pause, link.paused,
+                  link.training, link.rounds);
+    for (const auto& [process, heard] : link.heard) text += words(std::min(tick_ - heard, kTicks + 1));
     text += '\n';
   }
   return text;
-}
-
-std::string World::preview(const Move& move) const {
-  const char* const kinds[] = {"put", "create", "get", "erase", "names", "erase all"};
-  World next = *this;
-  if (move.kind == Move::Kind::Tick || move.kind == Move::Kind::Late)
-    return fmt::format("{} {}", tick_, move.text());
-  if (move.kind == Move::Kind::Step || move.kind == Move::Kind::Lose || move.kind == Move::Kind::Refuse) {
-    try {
-      next.prepare(move.process);
-    } catch (const Violation&) {
-    }
-    const auto& pending = next.at(move.process).pending;
-    if (pending) {
-      World after = next;
-      const auto answer = after.carryOut(*pending);
-      return fmt::format("{} {}: {} {} {} -> {}{}{}", tick_, move.text(),
-                         kinds[static_cast<std::size_t>(pending->kind)], pending->name, pending->text,
-                         answer.text, fmt::join(answer.names, " "), answer.created ? "created" : "");
-    }
-    return fmt::format("{} {}: network", tick_, move.text());
-  }
-  return fmt::format("{} {}", tick_, move.text());
 }
 
 std::uint64_t World::hash() const {

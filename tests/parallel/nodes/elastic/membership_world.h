@@ -77,8 +77,8 @@ class World {
   std::uint64_t hash() const;
   bool ended() const;
   std::string describe() const;
-  /// What the move is about to do, for a report.
-  std::string preview(const Move& move) const;
+  /// Where moves are written with what they do, for a report; null: nowhere.
+  std::string* trace = nullptr;
 
   struct Violation {
     std::string what;

@@ -1,7 +1,6 @@
 #include "muster/parallel/nodes/elastic/model_transfer.h"
 
 #include "tests/parallel/nodes/on_links.h"
-#include "tests/support/thrown.h"
 #include "tests/support/toy_model.h"
 
 using namespace muster;

@@ -1,10 +1,5 @@
 #include "muster/parallel/nodes/elastic/roster.h"
 
-#include <doctest/doctest.h>
-
-#include <string>
-#include <vector>
-
 #include "tests/parallel/nodes/stored_texts.h"
 
 using namespace muster;
@@ -34,10 +29,8 @@ TEST_CASE("a card is read as it was written; other texts are no cards") {
   CHECK(read->from == 7);
   CHECK(read->ready);
   CHECK(read->lost == card.lost);
-  for (const char* const text : {"", "hello", "muster-elastic-1 1 abc 0 1", "muster-elastic-2 1 abc"}) {
-    CAPTURE(text);
-    CHECK_FALSE(MemberCard::parse(text, beat));
-  }
+  for (const char* const text : {"", "hello", "muster-elastic-1 1 abc 0 1", "muster-elastic-2 1 abc"})
+    CHECK_FALSE_MESSAGE(MemberCard::parse(text, beat), text);
 }
 
 TEST_CASE("a process is alive while its card changes, open while it was watched for too short a time") {

@@ -1,7 +1,5 @@
 #include "muster/parallel/nodes/gloo/message_queue.h"
 
-#include <vector>
-
 #include "tests/support/thrown.h"
 
 using namespace muster;

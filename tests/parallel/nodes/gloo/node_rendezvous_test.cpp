@@ -1,13 +1,12 @@
 #include "muster/parallel/nodes/gloo/rendezvous.h"
 
 #include <latch>
-#include <thread>
 
 #include "muster/parallel/nodes/launched_processes.h"
 #include "muster/parallel/nodes/node_transport.h"
 #include "tests/parallel/nodes/stored_texts.h"
 #include "tests/support/environment.h"
-#include "tests/support/thrown.h"
+#include "tests/support/on_threads.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -25,14 +24,13 @@ std::vector<Outcome> joined(StoredTexts& store, const std::vector<std::pair<int,
                             std::chrono::milliseconds patience = 20s) {
   std::vector<Outcome> outcomes(processes.size());
   std::latch returned(static_cast<std::ptrdiff_t>(processes.size()));
-  std::vector<std::jthread> threads;
-  for (std::size_t i = 0; i < processes.size(); ++i)
-    threads.emplace_back([&, i] {
-      Rendezvous rendezvous(store, "run-", processes[i].first, processes[i].second);
-      outcomes[i].problem = thrown<NodeFailure>([&] { outcomes[i].word = rendezvous.awaitAll(patience); });
-      returned.arrive_and_wait();
-    });
-  threads.clear();
+  onThreads(static_cast<int>(processes.size()), [&](int i) {
+    const auto [node, nodes] = processes.at(static_cast<std::size_t>(i));
+    auto& [word, problem] = outcomes.at(static_cast<std::size_t>(i));
+    Rendezvous rendezvous(store, "run-", node, nodes);
+    problem = thrown<NodeFailure>([&, &got = word] { got = rendezvous.awaitAll(patience); });
+    returned.arrive_and_wait();
+  });
   return outcomes;
 }
 
@@ -65,15 +63,35 @@ TEST_CASE("texts of a killed run mislead no node") {
   CHECK(outcomes[0].word != "old");
 }
 
-TEST_CASE("a node that does not join is named") {
+TEST_CASE("a node that does not join is named, after the patience of the others") {
+  const auto problem = [](const std::string& ofNode1, int nodes) {
+    StoredTexts store;
+    store.put("run-node-2", "muster-rendezvous-2 dead old 3 7\n");  // of a killed process
+    if (!ofNode1.empty()) store.put("run-node-1", ofNode1);
+    return joined(store, {{0, nodes}}, 50ms)[0].problem;
+  };
+  const std::string begin = "not all nodes have joined a map in 0.05 s: node 1 ";
+  CHECK(problem("muster-rendezvous-1 x", 3) == begin + "runs another version of muster");
+  CHECK(problem("", 3) == begin + "is missing");
+  CHECK(problem("muster-rendezvous-2 dead old 3 7\n", 2) == begin + "counts 3 nodes, and this one 2");
+  CHECK(problem("muster-rendezvous-2 dead old 2 7\n", 2) == begin + "has left a file and does not answer");
+}
+
+TEST_CASE("nodes that count different numbers of nodes, or run another version, say so at once") {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::string sentence = "the nodes that join a map do not fit: node ";
   StoredTexts store;
-  store.put("run-node-2", "muster-rendezvous-2 dead old 3 7\n");  // of a killed process
-  store.put("run-node-1", "muster-rendezvous-1 x");
-  CHECK(joined(store, {{0, 3}}, 50ms)[0].problem ==
-        "not all nodes have joined a map in 0.05 s: node 1 runs another version of muster");
-  store.erase("run-node-1");
-  CHECK(joined(store, {{0, 3}}, 50ms)[0].problem ==
-        "not all nodes have joined a map in 0.05 s: node 1 is missing");
+  const auto outcomes = joined(store, {{0, 2}, {1, 3}, {2, 3}}, 600s);
+  CHECK((outcomes[0].problem == sentence + "1 counts 3 nodes, and this one 2" ||
+         outcomes[0].problem == sentence + "2 counts 3 nodes, and this one 2"));
+  for (const std::size_t n : {1, 2})
+    CHECK(outcomes[n].problem == sentence + "0 counts 2 nodes, and this one 3");
+  const std::jthread other([&](const std::stop_token& stop) {
+    for (int beat = 0; !stop.stop_requested(); std::this_thread::sleep_for(50ms))
+      store.put("run-node-1", fmt::format("muster-rendezvous-999 0123 - 2 {}\n", ++beat));
+  });
+  CHECK(joined(store, {{0, 2}}, 600s)[0].problem == sentence + "1 runs another version of muster");
+  CHECK(std::chrono::steady_clock::now() - begin < 300s);  // long before the end of the patience
 }
 
 TEST_CASE("the number of launched processes is the launcher's, or 1") {

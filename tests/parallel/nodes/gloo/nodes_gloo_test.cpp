@@ -13,7 +13,7 @@
 #include "muster/parallel/nodes/node_link.h"
 #include "muster/parallel/nodes/node_transport.h"
 #include "tests/parallel/nodes/node_processes/checks.h"
-#include "tests/support/thrown.h"
+#include "tests/support/on_threads.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-std::string byGloo(const ProcessRun& run) {
+std::string launch(const ProcessRun& run) {
   return fmt::format("{} {} {}/store '{}' {} {}", MUSTER_LAUNCH, run.nodes, run.folder, run.fate,
                      MUSTER_GLOO_NODE, run.arguments());
 }
@@ -87,6 +87,23 @@ class Haunted final : public NodeStore {
 
 }  // namespace
 
+TEST_CASE("two processes of two workers have the bits of one process; their log lines name them") {
+  checkRules(launch, 2, 2);
+}
+
+TEST_CASE("three processes of one worker have the bits of one process; their log lines name them") {
+  checkRules(launch, 3, 1);
+}
+
+TEST_CASE("a process that is killed at a random moment ends the training of the others, which name it") {
+  checkKills(launch, "is lost: the connection is broken");
+}
+
+TEST_CASE("a process that is stopped, or whose step throws, ends the training of the others") {
+  checkSurvivors(launch, "averaging", "stop", "nothing was heard of");
+  checkSurvivors(launch, "gossip on a ring", "throw", "has failed");
+}
+
 TEST_CASE("strangers that connect to a node are turned away, and the nodes find each other") {
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);
@@ -95,76 +112,15 @@ TEST_CASE("strangers that connect to a node are turned away, and the nodes find 
   const TemporaryDirectory folder;
   Haunted store(folder.path());
   std::array<std::array<std::byte, 2>, 2> heard{};
-  {
-    std::vector<std::jthread> nodes;
-    for (int n = 0; n < 2; ++n)
-      nodes.emplace_back([&, n] {
-        const Nodes::Gloo options{.node = n, .nodes = 2, .interface = "lo", .silence = 8s};
-        NodeLink link([&] { return makeGlooTransport(options, store, ""); }, options.silence);
-        const std::array own{std::byte(n + 1)};
-        link.gather(own, heard.at(static_cast<std::size_t>(n)));
-      });
-  }
+  onThreads(2, [&](int n) {
+    const Nodes::Gloo options{.node = n, .nodes = 2, .interface = "lo", .silence = 8s};
+    NodeLink link([&] { return makeGlooTransport(options, store, ""); }, options.silence);
+    const std::array own{std::byte(n + 1)};
+    link.gather(own, heard.at(static_cast<std::size_t>(n)));
+  });
   for (const auto& all : heard) CHECK(all == std::array{std::byte{1}, std::byte{2}});
   CHECK(store.connections() >= 2 * (3 + Haunted::kMany));
   CHECK(std::filesystem::is_empty(folder.path()));
-}
-
-TEST_CASE("nodes that count different numbers of nodes, or run another version, say so at once") {
-  const TemporaryDirectory folder;
-  const auto store = folder.path().string();
-  const auto join = [&](int node, int nodes) {
-    return thrown<NodeFailure>([&] {
-      Nodes::gloo({.store = store, .node = node, .nodes = nodes, .interface = "lo", .patience = 600s});
-    });
-  };
-  const auto sentence = [&](std::string_view what) {
-    return fmt::format("the nodes that join {} do not fit: {}", store, what);
-  };
-  const auto begin = std::chrono::steady_clock::now();
-  std::array<std::string, 3> problems;
-  {
-    std::vector<std::jthread> nodes;
-    for (int n = 0; n < 3; ++n)
-      nodes.emplace_back([&, n] { problems.at(static_cast<std::size_t>(n)) = join(n, n == 0 ? 2 : 3); });
-  }
-  CHECK((problems[0] == sentence("node 1 counts 3 nodes, and this one 2") ||
-         problems[0] == sentence("node 2 counts 3 nodes, and this one 2")));
-  for (const int n : {1, 2})
-    CHECK(problems.at(static_cast<std::size_t>(n)) == sentence("node 0 counts 2 nodes, and this one 3"));
-  CHECK(std::filesystem::is_empty(folder.path()));
-  {
-    const std::jthread other([&](const std::stop_token& stop) {
-      for (int beat = 0; !stop.stop_requested(); std::this_thread::sleep_for(50ms))
-        writeFile(folder / "node-1", fmt::format("muster-rendezvous-999 0123 - 2 {}\n", ++beat));
-    });
-    CHECK(join(0, 2) == sentence("node 1 runs another version of muster"));
-  }
-  CHECK(std::chrono::steady_clock::now() - begin < 300s);  // long before the end of the patience
-}
-
-TEST_CASE("two processes of two workers have the bits of one process, by a rule for each way of sending") {
-  checkRules(byGloo, 2, 2);
-}
-
-TEST_CASE("three processes of one worker have the bits of one process, by a rule for each way of sending") {
-  checkRules(byGloo, 3, 1);
-}
-
-TEST_CASE("the log lines of each process name it") {
-  checkLogLines(byGloo);
-}
-
-TEST_CASE("a process that is killed at a random moment ends the training of the others, which name it") {
-  checkKills(byGloo, "is lost: the connection is broken");
-}
-
-TEST_CASE("a process that is stopped ends the training of the others") {
-  checkSurvivors(byGloo, "averaging", "stop", "nothing was heard of");
-}
-
-TEST_CASE("a process whose step throws ends the training of the others") {
-  checkSurvivors(byGloo, "averaging", "throw", "has failed");
 }
 
 TEST_CASE("invalid options of Gloo are refused by name") {
@@ -193,53 +149,10 @@ TEST_CASE("one node needs no network") {
 
 TEST_CASE("a node that does not connect is named, and no files are left") {
   const TemporaryDirectory folder;
-  const auto store = folder.path().string();
-  const auto wait = [&](int node, int nodes) {
-    return thrown<NodeFailure>([&] {
-      Nodes::gloo({.store = store, .node = node, .nodes = nodes, .interface = "lo", .patience = 50ms});
-    });
-  };
-  CHECK(wait(0, 2) == fmt::format("not all nodes have joined {} in 0.05 s: node 1 is missing", store));
-  CHECK(wait(1, 3) ==
-        fmt::format("not all nodes have joined {} in 0.05 s: node 0 is missing; node 2 is missing", store));
-  CHECK(std::filesystem::is_empty(folder.path()));
-}
-
-TEST_CASE("files of a killed run have no effect on later nodes") {
-  const TemporaryDirectory folder;
-  const auto store = folder.path().string();
-  const auto wait = [&](int node, int nodes) {
-    return thrown<NodeFailure>([&] {
-      Nodes::gloo({.store = store, .node = node, .nodes = nodes, .interface = "lo", .patience = 200ms});
-    });
-  };
-  // Creates files left by killed processes: node 1 of a training, and a session of another training.
-  const auto leave = [&](int nodes) {
-    std::filesystem::remove(folder / "node-1");
-    std::string left;
-    {
-      const std::jthread killed([&] { wait(1, nodes); });
-      while ((left = readFile(folder / "node-1")).empty()) std::this_thread::sleep_for(1ms);
-    }
-    writeFile(folder / "node-1", left);
-  };
-  leave(3);
-  CHECK(wait(0, 2) ==
-        fmt::format("not all nodes have joined {} in 0.2 s: node 1 counts 3 nodes, and this one 2", store));
-  leave(2);
-  CHECK(wait(0, 2) ==
-        fmt::format("not all nodes have joined {} in 0.2 s: node 1 has left a file and does not answer",
-                    store));
-  writeFile(folder / "session", "muster-rendezvous-2 00 complete\n0123456789abcdef\n0123456789abcdef\n");
-  std::vector<int> seen(2);
-  {
-    std::vector<std::jthread> nodes;
-    for (int n = 0; n < 2; ++n)
-      nodes.emplace_back([&, n] {
-        const auto connection = Nodes::gloo({.store = store, .node = n, .nodes = 2, .interface = "lo"});
-        seen[static_cast<std::size_t>(n)] = connection.nodes();
-      });
-  }
-  CHECK(seen == std::vector{2, 2});
+  const Nodes::Gloo options{
+      .store = folder.path().string(), .node = 1, .nodes = 3, .interface = "lo", .patience = 50ms};
+  CHECK(thrown<NodeFailure>([&] { Nodes::gloo(options); }) ==
+        fmt::format("not all nodes have joined {} in 0.05 s: node 0 is missing; node 2 is missing",
+                    options.store));
   CHECK(std::filesystem::is_empty(folder.path()));
 }

@@ -4,8 +4,6 @@
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
 
-#include <thread>
-
 #include "muster/parallel/nodes/gloo/no_sigpipe.h"
 #include "muster/parallel/nodes/node_transport.h"
 #include "tests/parallel/nodes/stored_texts.h"

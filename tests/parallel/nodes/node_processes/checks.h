@@ -1,14 +1,14 @@
 #pragma once
 
-#include <doctest/doctest.h>
 #include <sys/wait.h>
 
 #include <regex>
 
-#include "muster/parallel/parallel_wrapper.h"
+#include "tests/parallel/builder_of.h"
 #include "tests/parallel/every_rule.h"
 #include "tests/parallel/nodes/node_processes/toy.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/texts.h"
 
 // Checks for trainings over real processes of this machine, with any transport.
 
@@ -40,37 +40,9 @@ inline int start(const Launcher& launcher, const ProcessRun& run) {
 inline std::string expectedBits(const AnyStrategy& rule, int nodes, int workers, int epochs = 2) {
   auto model = processToy();
   auto data = processToyData(nodes * workers);
-  ParallelWrapper::Builder(model)
-      .workers(nodes * workers)
-      .groups(nodes)
-      .pinThreads(false)
-      .strategy(rule)
-      .build()
-      .fit(data, epochs);
+  builderOf(model, nodes * workers, rule).groups(nodes).build().fit(data, epochs);
   const auto bits = stateBits(model);
   return {reinterpret_cast<const char*>(bits.data()), bits.size()};
-}
-
-/// Checks that the processes get the same bits as one process with as many groups, by a rule for each way of
-/// sending: means, messages of different lengths, replicas, and means while workers train; by every rule in
-/// `./run soak`.
-inline void checkRules(const Launcher& launcher, int nodes, int workers) {
-  static const std::set<std::string> kWays{"averaging", "shared gradients", "gossip on a ring",
-                                           "streaming, int8"};
-  for (const auto& rule : everyRule()) {
-    if (!runsOverNodes(rule.options, nodes * workers) || (!whole() && !kWays.contains(rule.name))) continue;
-    CAPTURE(rule.name);
-    const TemporaryDirectory folder;
-    const int status = start(launcher, {nodes, rule.name, workers, folder.path().string(), "well"});
-    const auto output = readFile(folder / "output");
-    CAPTURE(output);
-    CHECK(status == 0);
-    const auto expected = expectedBits(rule.options, nodes, workers);
-    for (int n = 0; n < nodes; ++n) {
-      CHECK(readFile(folder / fmt::format("problem{}", n)) == "");
-      CHECK(readFile(folder / fmt::format("bits{}", n)) == expected);
-    }
-  }
 }
 
 /// Checks that both other nodes of three end, name node 1, and have an intact model.
@@ -84,43 +56,48 @@ inline void checkSurvivors(const Launcher& launcher, const std::string& rule, co
   const auto output = readFile(folder / "output");
   CAPTURE(output);
   CHECK(status != 124);  // the status of timeout
-  const auto contains = [](const std::string& text, std::string_view part) {
-    return text.find(part) != std::string::npos;
-  };
   for (const int n : {0, 2}) {
     const auto problem = readFile(folder / fmt::format("problem{}", n));
-    CAPTURE(problem);
-    CHECK(contains(problem, "node 1 ("));
-    if (!contains(problem, "is lost, as")) CHECK(contains(problem, why));
+    CHECK_CONTAINS(problem, "node 1 (");
+    if (!contains(problem, "is lost, as")) CHECK_CONTAINS(problem, why);
     CHECK(readFile(folder / fmt::format("bits{}", n)).size() == expectedBits(Averaging{}, 1, 1).size());
   }
-  if (fate != "cut") return;
-  const auto problem = readFile(folder / "problem1");
-  CAPTURE(problem);
-  CHECK(contains(problem, "nothing was heard of node "));
+  if (fate == "cut") CHECK_CONTAINS(readFile(folder / "problem1"), "nothing was heard of node ");
 }
 
-/// Checks that the log lines of each process name it.
-inline void checkLogLines(const Launcher& launcher) {
-  const TemporaryDirectory folder;
-  CHECK(start(launcher, {2, "averaging", 1, folder.path().string(), "well"}) == 0);
-  const auto output = readFile(folder / "output");
-  CAPTURE(output);
-  for (int n = 0; n < 2; ++n) {
-    const std::regex line(fmt::format(R"(muster: node {} \([^)\n]+\): has connected\n)", n));
-    CHECK(std::regex_search(output, line));
+/// Checks that the processes get the bits of one process with as many groups and that log lines name them, by
+/// a rule for each way of sending: means, messages of different lengths, replicas, and means while workers
+/// train; by every rule in `./run soak`.
+inline void checkRules(const Launcher& launch, int nodes, int workers) {
+  static const std::set<std::string> kWays{"averaging", "shared gradients", "gossip on a ring",
+                                           "streaming, int8"};
+  for (const auto& rule : everyRule()) {
+    if (!runsOverNodes(rule.options, nodes * workers) || (!whole() && !kWays.contains(rule.name))) continue;
+    CAPTURE(rule.name);
+    const TemporaryDirectory folder;
+    const int status = start(launch, {nodes, rule.name, workers, folder.path().string(), "well"});
+    const auto output = readFile(folder / "output");
+    CAPTURE(output);
+    CHECK(status == 0);
+    const auto expected = expectedBits(rule.options, nodes, workers);
+    for (int n = 0; n < nodes; ++n) {
+      CHECK(readFile(folder / fmt::format("problem{}", n)) == "");
+      CHECK(readFile(folder / fmt::format("bits{}", n)) == expected);
+      const std::regex line(fmt::format(R"(muster: node {} \([^)\n]+\): has connected\n)", n));
+      CHECK(std::regex_search(output, line));
+    }
   }
 }
 
 /// Kills MUSTER_NODE_KILLS nodes, or two, at times drawn from MUSTER_TEST_SEED.
-inline void checkKills(const Launcher& launcher, std::string_view why) {
+inline void checkKills(const Launcher& launch, std::string_view why) {
   const char* const count = std::getenv("MUSTER_NODE_KILLS");
   const char* const seed = std::getenv("MUSTER_TEST_SEED");
   std::mt19937 random(seed ? static_cast<unsigned>(std::atoi(seed)) : 20261122U);
   const char* const rules[] = {"averaging", "overlapped", "shared gradients", "diloco",
                                "synchronous gradients"};
   for (int i = 0; i < (count ? std::atoi(count) : 2); ++i)
-    checkSurvivors(launcher, rules[i % 5], fmt::format("kill {}", 1 + random() % 400), why);
+    checkSurvivors(launch, rules[i % 5], fmt::format("kill {}", 1 + random() % 400), why);
 }
 
 }  // namespace muster::test

@@ -9,7 +9,6 @@
 #include "muster/parallel/nodes.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/parallel/nodes/node_processes/dies_serving.h"
-#include "tests/parallel/nodes/node_processes/exit_status.h"
 #include "tests/parallel/nodes/node_processes/train_process.h"
 #include "tests/support/temporary_directory.h"
 

@@ -1,7 +1,8 @@
 #pragma once
 
-#include <exception>
 #include <iostream>
+
+#include "tests/support/temporary_directory.h"
 
 namespace muster::test {
 
@@ -14,6 +15,13 @@ int exitStatus(F run) {
     std::cerr << error.what() << '\n';
     return 4;
   }
+}
+
+/// Writes a file, under another name until it is whole.
+inline void writeWhole(const std::filesystem::path& path, std::string_view text) {
+  const auto part = path.string() + ".part";
+  writeFile(part, std::string(text));
+  std::filesystem::rename(part, path);
 }
 
 }  // namespace muster::test

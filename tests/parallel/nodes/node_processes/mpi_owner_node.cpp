@@ -3,12 +3,12 @@
 // folder the bits of its model, and the exceptions.
 #include <mpi.h>
 
-#include <fstream>
-
 #include "muster/parallel/nodes.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/parallel/nodes/node_processes/exit_status.h"
 #include "tests/parallel/nodes/node_processes/toy.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -20,20 +20,6 @@ extern "C" int __lsan_is_turned_off() {
 }
 
 namespace {
-
-void write(const std::filesystem::path& path, std::string_view text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
-
-/// What the call throws; "" if it throws nothing. (thrown.h is for programs of doctest.)
-std::string thrown(auto&& call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
-}
 
 /// Adds up the ranks until all processes are told to stop. @return false for a wrong sum.
 bool addRanks(const std::atomic<bool>& stopped) {
@@ -63,9 +49,9 @@ int train(int argc, char** argv) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const auto own = [&](const char* kind) { return folder / (std::string(kind) + std::to_string(rank)); };
-  const auto refused = [] { return thrown([] { Nodes::mpi(); }); };
+  const auto refused = [] { return thrown<std::exception>([] { Nodes::mpi(); }); };
   if (level == "funneled") {
-    write(own("problem"), refused());
+    writeFile(own("problem"), refused());
     MPI_Finalize();
     return 0;
   }
@@ -87,10 +73,10 @@ int train(int argc, char** argv) {
     stopped = true;
   }
   const auto bits = stateBits(model);
-  write(own("bits"), {reinterpret_cast<const char*>(bits.data()), bits.size()});
+  writeFile(own("bits"), {reinterpret_cast<const char*>(bits.data()), bits.size()});
   MPI_Finalize();
-  write(own("problem"), refused());
-  write(own("fit"), thrown([&] { wrapper.fit(data, 3); }));
+  writeFile(own("problem"), refused());
+  writeFile(own("fit"), thrown<std::exception>([&] { wrapper.fit(data, 3); }));
   return right ? 0 : 3;
 }
 

@@ -5,7 +5,6 @@
 #include "muster/core/base/log.h"
 #include "muster/parallel/nodes.h"
 #include "muster/parallel/parallel_wrapper.h"
-#include "tests/parallel/nodes/node_processes/exit_status.h"
 #include "tests/parallel/nodes/node_processes/train_process.h"
 
 using namespace muster;

@@ -30,7 +30,7 @@ class Process {
     send(SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
-  Process(Process&& other) noexcept : pid_(std::exchange(other.pid_, 0)) {}
+  Process(Process&& other) noexcept : pid_(std::exchange(other.pid_, 0)), status_(other.status_) {}
   Process& operator=(Process&&) = delete;
 
   void send(int signal) const { ::kill(pid_, signal); }
@@ -38,18 +38,16 @@ class Process {
   int wait(std::chrono::seconds limit) {
     const auto end = std::chrono::steady_clock::now() + limit;
     while (std::chrono::steady_clock::now() < end) {
-      int status = 0;
-      if (waitpid(pid_, &status, WNOHANG) == pid_) {
-        pid_ = 0;
-        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-      }
+      if (pid_ > 0 && waitpid(pid_, &status_, WNOHANG) == pid_) pid_ = 0;
+      if (pid_ == 0) return WIFEXITED(status_) ? WEXITSTATUS(status_) : -1;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     return -2;
   }
 
  private:
-  pid_t pid_ = 0;
+  pid_t pid_ = 0;  // 0: it has ended
+  int status_ = 0;
 };
 
 }  // namespace muster::test

@@ -6,7 +6,6 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <optional>
 #include <random>
 
 #include "tests/parallel/nodes/node_processes/process.h"
@@ -59,17 +58,9 @@ class RedisServer {
   void kill() { process_.reset(); }
   /// Waits until it answers.
   void start() {
-    std::vector<std::string> words{program_.string(),
-                                   "--port",
-                                   std::to_string(port_),
-                                   "--bind",
-                                   "127.0.0.1",
-                                   "--save",
-                                   "",
-                                   "--dir",
-                                   folder_.path().string(),
-                                   "--logfile",
-                                   (folder_ / "log").string()};
+    std::vector<std::string> words{program_.string(), "--bind", "127.0.0.1", "--save", ""};
+    const std::string folder = folder_.path().string(), log = folder + "/log", port = std::to_string(port_);
+    words.insert(words.end(), {"--port", port, "--dir", folder, "--logfile", log});
     words.insert(words.end(), more_.begin(), more_.end());
     process_.emplace(words);
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);

@@ -3,9 +3,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <fstream>
-
 #include "tests/parallel/every_rule.h"
+#include "tests/parallel/nodes/node_processes/exit_status.h"
 #include "tests/parallel/nodes/node_processes/toy.h"
 
 namespace muster::test {
@@ -24,12 +23,6 @@ inline void suffer(std::string_view fate) {
 /// @return the exit status: 3 after an exception; 2 if there is no such rule.
 inline int trainProcess(std::string_view rule, const std::function<std::filesystem::path(const char*)>& own,
                         const std::function<void(const AnyStrategy&, ToyModel&)>& fit) {
-  const auto write = [&](const char* kind, std::string_view text) {
-    const auto path = own(kind);
-    const auto part = path.string() + ".part";
-    std::ofstream(part, std::ios::binary) << text;
-    std::filesystem::rename(part, path);
-  };
   for (const auto& one : everyRule()) {
     if (one.name != rule) continue;
     auto model = processToy();
@@ -40,8 +33,8 @@ inline int trainProcess(std::string_view rule, const std::function<std::filesyst
       problem = error.what();
     }
     const auto bits = stateBits(model);
-    write("bits", {reinterpret_cast<const char*>(bits.data()), bits.size()});
-    write("problem", problem);
+    writeWhole(own("bits"), {reinterpret_cast<const char*>(bits.data()), bits.size()});
+    writeWhole(own("problem"), problem);
     return problem.empty() ? 0 : 3;
   }
   return 2;
