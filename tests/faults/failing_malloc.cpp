@@ -1,4 +1,4 @@
-// As allocations.cpp in support, for allocations by malloc and its relatives and by mmap. Not inside a
+// During the lifetime of a FailingMalloc, allocations by malloc, its relatives and mmap fail. Not inside a
 // vendor's library: oneDNN writes to null pointers then, so our code asks for room before it calls oneDNN.
 
 #include <sys/mman.h>
@@ -21,7 +21,7 @@ void* __libc_memalign(std::size_t alignment, std::size_t bytes);
 namespace {
 
 bool fails() {
-  using Failing = muster::test::FailingAllocations;
+  using Failing = muster::test::FailingMalloc;
   if (!Failing::active() || muster::detail::VendorCall::active() || !Failing::next()) return false;
   errno = ENOMEM;
   return true;
@@ -54,8 +54,4 @@ int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) {
   *memory = __libc_memalign(alignment, bytes);
   return *memory ? 0 : ENOMEM;
 }
-}
-
-muster::test::FailingAllocations::FailingAllocations(long nth, Lasting lasting) {
-  begin(nth, lasting);
 }

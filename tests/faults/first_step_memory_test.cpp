@@ -13,7 +13,7 @@ using namespace muster::test;
 namespace {
 
 constexpr std::int64_t kExamples = 4;
-using Lasting = FailingAllocations::Lasting;
+using Lasting = FailingMalloc::Lasting;
 
 /// Each trial plans anew, with all allocations.
 const Environment kNoPrimitives("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0");
@@ -53,7 +53,7 @@ void checkFirstStep(const Make& make, const Batch& batch) {
       const auto network = make();
       bool failed = false;
       {
-        const FailingAllocations shortage(nth, lasting);
+        const FailingMalloc shortage(nth, lasting);
         try {
           network->step(batch).wait();
         } catch (const std::bad_alloc&) {

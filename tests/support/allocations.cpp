@@ -103,8 +103,7 @@ long liveObjects() {
   return live;
 }
 
-FailingAllocations::FailingAllocations(long nth, Lasting lasting) {
-  begin(nth, lasting);
-}
+// Linking it replaces operator new.
+FailingAllocations::FailingAllocations(long nth, Lasting lasting) : AllocationFailure(nth, lasting) {}
 
 }  // namespace muster::test

@@ -20,38 +20,45 @@ long allocationsIn(Call&& call) {
 /// Number of live objects from operator new.
 long liveObjects();
 
-/// During its lifetime, allocations with operator new fail on every thread, except as in `allocations`; in a
-/// program with failing_malloc.cpp, those by malloc and the like. One at a time.
-class FailingAllocations {
+/// During its lifetime allocations fail on every thread. One at a time.
+/// @tparam By  which ones.
+template <typename By>
+class AllocationFailure {
  public:
   enum class Lasting { No, Yes };
 
   /// @param nth  the allocation that fails, counted from 0.
   /// @param lasting  Yes: all later ones fail, too.
-  explicit FailingAllocations(long nth, Lasting lasting = Lasting::No);
-  ~FailingAllocations() { failing_ = false; }
-  FailingAllocations(const FailingAllocations&) = delete;
-  FailingAllocations& operator=(const FailingAllocations&) = delete;
+  explicit AllocationFailure(long nth, Lasting lasting = Lasting::No) {
+    left_ = nth;
+    lasts_ = lasting == Lasting::Yes;
+    active_ = true;
+  }
+  ~AllocationFailure() { active_ = false; }
+  AllocationFailure(const AllocationFailure&) = delete;
+  AllocationFailure& operator=(const AllocationFailure&) = delete;
 
   /// Whether any allocation failed.
   bool any() const { return left_ < 0; }
 
   /// For what allocates: whether there is such an object, and whether this allocation fails.
-  static bool active() { return failing_; }
+  static bool active() { return active_; }
   static bool next() {
-    if (!failing_) return false;
+    if (!active_) return false;
     const long left = left_--;
     return left == 0 || (left < 0 && lasts_);
   }
 
  private:
-  static void begin(long nth, Lasting lasting) {
-    left_ = nth;
-    lasts_ = lasting == Lasting::Yes;
-    failing_ = true;
-  }
-  static inline std::atomic<bool> failing_{false}, lasts_{false};
+  static inline std::atomic<bool> active_{false}, lasts_{false};
   static inline std::atomic<long> left_{0};
 };
+
+/// Those with operator new, except as in `allocations`.
+struct FailingAllocations : AllocationFailure<struct ByNew> {
+  explicit FailingAllocations(long nth, Lasting lasting = Lasting::No);
+};
+/// Those of tests/faults/failing_malloc.cpp, in a program that has it.
+using FailingMalloc = AllocationFailure<struct ByMalloc>;
 
 }  // namespace muster::test

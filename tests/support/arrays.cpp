@@ -1,6 +1,5 @@
 #include "tests/support/arrays.h"
 #include "muster/core/base/random.h"
-#include "tests/support/standard.h"
 
 #include <iostream>
 

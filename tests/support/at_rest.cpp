@@ -5,7 +5,6 @@
 
 #include "tests/support/allocations.h"
 #include "tests/support/sanitizers.h"
-#include "tests/support/standard.h"
 #include "tests/support/temporary_directory.h"
 
 namespace muster::test {

@@ -1,28 +1,18 @@
 #pragma once
 
-#include "muster/core/nn/model.h"
-#include "tests/support/standard.h"
+#include "tests/support/one_block_model.h"
 
 namespace muster::test {
 
 /// A model with one parameter whose prediction is its input.
-class EchoModel final : public Model {
+class EchoModel final : public OneBlockModel {
  public:
-  EchoModel() {
-    auto table = std::make_shared<SegmentTable>();
-    table->add({.name = "w", .shape = {1}});
-    blocks_.push_back(StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, table));
-    blocks_.push_back(StateBlock::zeros("gradients", BlockKind::Gradients, MergeRule::Keep, table));
-  }
+  using OneBlockModel::OneBlockModel;
   std::unique_ptr<Model> replicate(Context&) const override { return std::make_unique<EchoModel>(); }
   StepTicket gradient(const Batch& batch) override {
     return StepTicket({.score = 0, .weight = static_cast<double>(batch.examples())});
   }
-  std::span<StateBlock> blocks() override { return blocks_; }
   void output(const Batch& batch, Tensor& out) override { out = batch.features.front().value; }
-
- private:
-  std::vector<StateBlock> blocks_;
 };
 
 /// A trainer whose model and times the test sets.
@@ -33,7 +23,6 @@ class FakeTrainer final : public Trainer {
   int workers() const override { return static_cast<int>(times.size()); }
   void stopFit() override {}
   std::vector<WorkerTimes> workerTimes() const override { return times; }
-
   TrainingState trainingState() override { return state; }
 
   std::vector<WorkerTimes> times;

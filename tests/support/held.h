@@ -7,7 +7,6 @@
 
 #include "tests/support/at_rest.h"
 #include "tests/support/sanitizers.h"
-#include "tests/support/standard.h"
 #include "tests/support/temporary_directory.h"
 
 namespace muster::test {

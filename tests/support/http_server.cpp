@@ -6,8 +6,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tests/support/standard.h"
-
 namespace muster::test {
 namespace {
 

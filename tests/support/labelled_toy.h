@@ -1,6 +1,5 @@
 #pragma once
 
-#include "tests/support/standard.h"
 #include "tests/support/toy_data.h"
 
 namespace muster::test {

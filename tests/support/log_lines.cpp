@@ -1,7 +1,5 @@
 #include "tests/support/log_lines.h"
 
-#include "tests/support/standard.h"
-
 namespace muster::test {
 
 LogLines::LogLines() {

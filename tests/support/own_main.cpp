@@ -1,6 +1,5 @@
 // A program with a main of its own, as tests start them, may use what is for tests: it links
 // muster_test_support, but not muster_test_main.
-#include <cstdlib>
 
 #include "tests/support/thrown.h"
 

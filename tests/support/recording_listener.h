@@ -31,23 +31,11 @@ class RecordingListener final : public Listener {
   }
   void onEpochStart(const EpochEvent& e) override { record(ofEpoch("epochStart", e), e.trainer); }
   void onIteration(const IterationEvent& e) override {
-    record({.event = "iteration",
-            .worker = e.worker,
-            .batch = e.stamp.sequence,
-            .epoch = e.stamp.epoch,
-            .iteration = e.stamp.iteration,
-            .examples = e.examples,
-            .score = e.score},
-           e.trainer);
+    const auto& at = e.stamp;
+    record({"iteration", e.worker, at.sequence, at.epoch, at.iteration, e.examples, e.score}, e.trainer);
   }
   void onMerge(const MergeEvent& e) override {
-    record({.event = "merge",
-            .batch = e.batchesInEpoch,
-            .epoch = e.epoch,
-            .iteration = e.iteration,
-            .examples = e.examples,
-            .score = e.score},
-           e.trainer);
+    record({"merge", -1, e.batchesInEpoch, e.epoch, e.iteration, e.examples, e.score}, e.trainer);
   }
   void onEpochEnd(const EpochEvent& e) override { record(ofEpoch("epochEnd", e), e.trainer); }
   void onFitEnd(Trainer& trainer) override { record({.event = "fitEnd"}, trainer); }
@@ -71,11 +59,7 @@ class RecordingListener final : public Listener {
 
  private:
   static RecordedCall ofEpoch(std::string event, const EpochEvent& e) {
-    return {.event = std::move(event),
-            .epoch = e.epoch,
-            .iteration = e.iteration,
-            .examples = e.examples,
-            .score = e.score};
+    return {std::move(event), -1, -1, e.epoch, e.iteration, e.examples, e.score};
   }
   void record(RecordedCall call, Trainer& trainer) {
     if (inside_.exchange(true)) overlapped_ = true;

@@ -5,7 +5,6 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
 #include "tests/support/reference_ops.h"
-#include "tests/support/standard.h"
 
 namespace muster::test {
 namespace {

@@ -3,7 +3,6 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/arrays.h"
 #include "tests/support/reference_updater.h"
-#include "tests/support/standard.h"
 
 namespace muster::test {
 

@@ -1,6 +1,5 @@
 #include "tests/support/reference_ops.h"
 
-#include <cmath>
 #include <numbers>
 
 namespace muster::test::reference {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <utility>
-
 #include "muster/core/ops/activation.h"
 #include "muster/core/ops/batch_norm.h"
 #include "muster/core/ops/conv2d.h"

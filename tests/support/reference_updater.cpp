@@ -1,7 +1,6 @@
 #include "tests/support/reference_updater.h"
 
 #include "muster/core/base/error.h"
-#include "tests/support/standard.h"
 
 namespace muster::test {
 namespace {

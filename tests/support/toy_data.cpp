@@ -2,8 +2,6 @@
 
 #include <random>
 
-#include "tests/support/standard.h"
-
 namespace muster::test {
 
 ToyIterator ToyIterator::ofValues(const std::vector<float>& values) {

@@ -1,7 +1,6 @@
 #include "tests/support/toy_model.h"
 
 #include "muster/core/base/error.h"
-#include "tests/support/standard.h"
 
 namespace muster::test {
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "muster/core/nn/model.h"
-#include "tests/support/standard.h"
 #include "tests/support/state_bits.h"
 
 namespace muster::test {

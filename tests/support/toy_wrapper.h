@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <map>
-
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/support/toy_data.h"
 #include "tests/support/toy_model.h"

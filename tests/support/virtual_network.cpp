@@ -4,7 +4,6 @@
 #include <list>
 
 #include "muster/core/base/mutex.h"
-#include "tests/support/standard.h"
 
 namespace muster {
 namespace {
