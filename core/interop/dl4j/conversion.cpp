@@ -197,7 +197,9 @@ void Converter::addLayer(const Vertex& vertex, const Reading& reading) {
 void Converter::addVertex(const Vertex& vertex) {
   if (vertex.inputs.empty()) return vertex.options.refuse("it reads nothing");
   if (vertex.isLayer && vertex.inputs.size() > 1) return vertex.options.refuse("a layer of several inputs");
-  const Kind kind = kinds_.at(vertex.inputs.front());
+  const auto before = kinds_.find(vertex.inputs.front());
+  if (before == kinds_.end()) return;  // it was refused
+  const Kind kind = before->second;
   if (vertex.isLayer) {
     const Kind after = addPreprocessor(vertex, kind);
     auto size = sizes_.of(vertex.inputs.front());

@@ -221,6 +221,9 @@ TEST_CASE("everything that muster does not have is named in one sentence") {
            {last("config.Sgd", "config.AdaDelta"), "layer o (OutputLayer): updater AdaDelta"},
            {replaced(residual(), "ElementWiseVertex\",\"op\":\"Add", "L2NormalizeVertex"),
             "vertex sum (L2NormalizeVertex): " + none + "vertex"},
+           {replaced(replaced(residual(), R"("b":["a"])", R"("b":["a","in"])"), R"(["a","b"])",
+                     R"(["b","a"])"),
+            "layer b (DenseLayer): a layer of several inputs"},
            {replaced(replaced(dense(R"("hasLayerNorm":true)"), "\"iterationCount\"", "\"x\""), "LossMSE",
                      "LossPoisson"),
             "layer d (DenseLayer): hasLayerNorm; layer o (OutputLayer): loss LossPoisson"}})
