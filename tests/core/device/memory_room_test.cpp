@@ -14,7 +14,7 @@ using namespace test;
 
 namespace {
 
-struct Root : test::FakeRoot {
+struct MemoryRoot : test::FakeRoot {
   std::optional<MemoryRoom> room() const { return memoryRoom(path()); }
   std::int64_t left() const { return room() ? room()->left : -1; }
 };
@@ -22,7 +22,7 @@ struct Root : test::FakeRoot {
 }  // namespace
 
 TEST_CASE("there is no memory limit if no file can be read or the file says \"max\"") {
-  Root root;
+  MemoryRoot root;
   CHECK_FALSE(root.room());
   root.write("proc/self/cgroup", "0::/user/job\n");
   CHECK_FALSE(root.room());
@@ -33,7 +33,7 @@ TEST_CASE("there is no memory limit if no file can be read or the file says \"ma
 
 TEST_CASE(
     "cgroup version 2: the tightest limit of all groups counts, without memory that the kernel can reclaim") {
-  Root root;
+  MemoryRoot root;
   root.write("proc/self/cgroup", "0::/user/job\n");
   root.write("sys/fs/cgroup/user/job/memory.max", "10000\n");
   root.write("sys/fs/cgroup/user/job/memory.current", "4000\n");
@@ -58,7 +58,7 @@ TEST_CASE(
 }
 
 TEST_CASE("cgroup version 1 is read, also in a container that sees its own group at the top") {
-  Root root;
+  MemoryRoot root;
   root.write("proc/self/cgroup", "9:name=systemd:/\n4:memory:/docker/1234\n1:cpu:/\n0::/\n");
   root.write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
   root.write("sys/fs/cgroup/memory/memory.usage_in_bytes", "3000\n");
@@ -72,7 +72,7 @@ TEST_CASE("cgroup version 1 is read, also in a container that sees its own group
 }
 
 TEST_CASE("a group that uses more than its limit has no memory left, which is no error") {
-  Root root;
+  MemoryRoot root;
   root.write("proc/self/cgroup", "0::/\nbroken\n:\n");
   root.write("sys/fs/cgroup/memory.max", "1000");
   root.write("sys/fs/cgroup/memory.current", "1500");
@@ -80,7 +80,7 @@ TEST_CASE("a group that uses more than its limit has no memory left, which is no
 }
 
 TEST_CASE("the machine's memory and swap space are a limit, less what this process has") {
-  Root root;
+  MemoryRoot root;
   root.write("proc/meminfo", "MemTotal:  1000 kB\nMemFree: 1 kB\nMemAvailable: 1 kB\nSwapTotal: 24 kB\n");
   CHECK(root.left() == 1 << 20);
   CHECK(root.room()->usable() == 1 << 20);  // what other processes use may be swapped out
@@ -102,7 +102,7 @@ TEST_CASE("the machine's memory and swap space are a limit, less what this proce
 }
 
 TEST_CASE("ulimit -v and -d are limits, less what this process has in memory") {
-  Root root;
+  MemoryRoot root;
   const std::int64_t page = ::sysconf(_SC_PAGESIZE);
   const auto write = [&](const char* data, const char* addresses) {
     root.write("proc/self/limits",
@@ -134,7 +134,7 @@ TEST_CASE("before an allocation is refused, memory that the allocator keeps is r
   const auto outcome = inChild([] {
     ::mallopt(M_MMAP_THRESHOLD, 1 << 25);  // all comes from the heap,
     ::mallopt(M_TRIM_THRESHOLD, 1 << 30);  // which stays as large as it once was
-    Root root;
+    MemoryRoot root;
     root.write("proc/self/cgroup", "0::/\n");
     std::filesystem::create_directories(root.path() / "sys/fs/cgroup");
     // The first number there is this process's memory, in pages. They count as bytes here.

@@ -13,6 +13,8 @@ using namespace muster;
 namespace {
 
 const Shape kImage{2, 8, 7};
+const std::string kNoDot =
+    "graph picture: Graphviz's program dot, which draws it, is not installed; toDot() needs no program";
 
 Conv2d conv(std::int64_t channels, Activation activation = Activation::Tanh) {
   return {.outChannels = channels, .kernel = {3, 3}, .padding = {1, 1}, .activation = activation};
@@ -211,17 +213,15 @@ TEST_CASE("a graph that cannot be drawn is refused with the reason") {
   const test::TemporaryDirectory directory;
   const auto path = directory / "graph.svg";
   const test::Environment environment("PATH", directory.path().string());
-  const std::string missing =
-      "graph picture: Graphviz's program dot, which draws it, is not installed; toDot() needs no program";
-  CHECK_REFUSED(drawSvg(residual(), path), missing);
+  CHECK_REFUSED(drawSvg(residual(), path), kNoDot);
   const auto dot = directory / "dot";
   std::ofstream(dot) << "#!/bin/sh\nexit $STATUS\n";
   if (const auto said = test::thrown<Error>([&] { drawSvg(residual(), path); });
-      said != missing)  // as emulators say
+      said != kNoDot)  // as emulators say
     CHECK(said == "graph picture: Graphviz's program dot cannot be started: Permission denied");
   std::filesystem::permissions(dot, std::filesystem::perms::owner_all);
   for (const auto& [status, what] :
-       {std::pair<std::string, std::string>{"127", missing},
+       {std::pair<std::string, std::string>{"127", kNoDot},
         {"1", "graph picture: Graphviz's program dot could not draw the graph"}}) {
     const test::Environment ends("STATUS", status);
     CHECK(test::thrown<Error>([&] { drawSvg(residual(), path); }) == what);
@@ -246,14 +246,11 @@ TEST_CASE("the table and the drawing show a vertex's inputs and shape") {
   const auto path = directory / "graph.svg";
   const auto problem = test::thrown<InvalidArgument>([&] { drawSvg(residual(), path); });
   if (problem.empty()) {
-    std::ostringstream svg;
-    svg << std::ifstream(path).rdbuf();
-    CHECK_CONTAINS(svg.str(), "block2.sum");
-    CHECK_CONTAINS(svg.str(), "</svg>");
+    const auto svg = test::readFile(path);
+    CHECK_CONTAINS(svg, "block2.sum");
+    CHECK_CONTAINS(svg, "</svg>");
   } else {
-    CHECK(
-        problem ==
-        "graph picture: Graphviz's program dot, which draws it, is not installed; toDot() needs no program");
+    CHECK(problem == kNoDot);
   }
 }
 

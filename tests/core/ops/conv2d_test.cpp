@@ -390,11 +390,10 @@ TEST_CASE("a convolution may have no bias and no bias gradient") {
   Context context;
   ContextScope scope(context);
   const Case c(conv({2, 3, 6, 6}, 4, {.kernel = 3}), random);
-  const Array none({4});
   for (auto choice : choicesFor(c.shape, context)) {
     auto plan = planConv2d(c.shape, context, choice);
     const ConvResults got(*plan, c, context, false);
-    CHECK(test::maxDifference(got.y, reference::conv2d(c.shape, c.x, c.weight, none)) <
+    CHECK(test::maxDifference(got.y, reference::conv2d(c.shape, c.x, c.weight, Array({4}))) <
           toleranceOf(c.forwardTerms(), *plan, choice, context));
     CHECK(test::maxDifference(got.gradWeight, c.gradWeight) <
           toleranceOf(c.weightTerms(), *plan, choice, context));
@@ -545,27 +544,12 @@ Conv2dShape square(std::int64_t batch, std::int64_t channels, std::int64_t size,
 std::vector<Choice> choicesOfAuto(Layout blocks) {
   const Conv2dShape five{.kernel = 5}, three{.kernel = 3}, padded{.kernel = 3, .padding = 1},
       strided{.kernel = 3, .stride = 2, .padding = 1};
-  const auto first = [&](std::int64_t batch) { return conv({batch, 1, 28, 28}, 20, five); };
-  const auto second = [&](std::int64_t batch) { return conv({batch, 20, 12, 12}, 50, five); };
   const auto groups = [&](std::int64_t number) {
     Conv2dShape options = padded;
     options.groups = number;
     return square(8, 64, 28, options);
   };
-  return {
-      {"one sample", first(1), "gradients AVX2", "pixels"},
-      {"four samples", first(4), "gradients AVX2", "pixels"},
-      {"whole vectors of eight", first(8), "direct", "pixels"},
-      {"whole vectors of sixteen", first(16), "direct", "direct"},
-      {"half a vector of sixteen", first(24), "direct", "pixels"},
-      {"the convnet's batch", first(128), "direct", "direct"},
-      {"one sample", second(1), "gradients AVX2", "pixels"},
-      {"four samples", second(4), "gradients AVX2", "pixels"},
-      {"whole vectors of eight", second(8), "direct", "pixels"},
-      {"whole vectors of sixteen", second(16), "direct", "direct"},
-      {"half a vector of sixteen", second(24), "direct", "pixels"},
-      {"the convnet's batch", second(128), "direct", "direct"},
-
+  std::vector<Choice> choices{
       {"channels waste lanes", conv({128, 1, 12, 12}, 20, five), "direct", "direct"},
       {"of a narrow kernel, too", conv({128, 1, 12, 12}, 20, three), "direct", "direct"},
       {"whole blocks, which the next layer needs", conv({128, 1, 12, 12}, 32, three), "", ""},
@@ -594,6 +578,16 @@ std::vector<Choice> choicesOfAuto(Layout blocks) {
       {"depthwise", groups(64), "", "", Layout::RowMajor, blocks},
       {"groups of half a block", groups(8), "", "", Layout::RowMajor, Layout::ChannelsLast},
   };
+  for (const auto& [why, batch, withAvx2, withAvx512] :
+       {std::tuple{"one sample", 1, "gradients AVX2", "pixels"},
+        {"four samples", 4, "gradients AVX2", "pixels"},
+        {"whole vectors of eight", 8, "direct", "pixels"},
+        {"whole vectors of sixteen", 16, "direct", "direct"},
+        {"half a vector of sixteen", 24, "direct", "pixels"},
+        {"the convnet's batch", 128, "direct", "direct"}})
+    for (const auto& shape : {conv({batch, 1, 28, 28}, 20, five), conv({batch, 20, 12, 12}, 50, five)})
+      choices.push_back({why, shape, withAvx2, withAvx512});
+  return choices;
 }
 
 TEST_CASE("Auto chooses by shape, offered layout and instruction set") {

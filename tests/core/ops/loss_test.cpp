@@ -19,19 +19,19 @@ Tensor classTensor(const Array& labels) {
 }
 
 /// Compares value and gradient with the reference, also in place.
+template <typename Where>
 void checkAgainstReference(Loss kind, const Array& predictions, const Array& labels, const Array& mask,
-                           bool masked, double normaliser, Context& context) {
-  const Device device = context.device();
-  const Tensor labelTensor =
-      copyTo(labels.shape.rank() == 1 ? classTensor(labels) : test::toTensor(labels), device);
-  const Tensor maskTensor = masked ? test::toTensor(mask, device) : Tensor();
+                           bool masked, double normaliser, test::Place<Where>& on) {
+  Context& context = on.context;
+  const Tensor labelTensor = labels.shape.rank() == 1 ? on(classTensor(labels)) : on(labels);
+  const Tensor maskTensor = masked ? on(mask) : Tensor();
   const double weight = std::accumulate(mask.values.begin(), mask.values.end(), 0.0);
   const Array each = reference::losses(kind, predictions, labels);
   double sum = 0;
   for (std::int64_t n = 0; n < mask.shape[0]; ++n) sum += mask.at(n) * each.at(n);
 
-  Tensor gradient = test::nanTensor(predictions.shape, device), none;
-  const Tensor input = test::toTensor(predictions, device);
+  Tensor gradient = on.nan(predictions.shape), none;
+  const Tensor input = on(predictions);
   const LossValue value = loss(kind, input, labelTensor, maskTensor, gradient, normaliser, context);
   CHECK(value.sum == doctest::Approx(sum).epsilon(1e-10));  // up to 6002 terms in float64, each up to 10
   CHECK(value.weight == doctest::Approx(weight).epsilon(1e-12));
@@ -45,19 +45,19 @@ void checkAgainstReference(Loss kind, const Array& predictions, const Array& lab
   CHECK(test::sameBits(inPlace, gradient));
 
   // The result stays on the device, and the normaliser is read there.
-  Tensor again = test::nanTensor(predictions.shape, device), divisor = Tensor::empty({1}, DType::Float64);
-  Tensor numbers = copyTo(Tensor::zeros({kLossNumbers}, DType::Float64), device);
+  Tensor again = on.nan(predictions.shape), divisor = Tensor::empty({1}, DType::Float64);
+  Tensor numbers = on(Tensor::zeros({kLossNumbers}, DType::Float64));
   divisor.data<double>()[0] = normaliser;
-  lossInto(kind, input, labelTensor, maskTensor, again, copyTo(divisor, device), numbers, context);
-  context.synchronize();
-  const Tensor read = copyTo(numbers, Device::cpu());
-  CHECK(lossValue({read.data<double>(), kLossNumbers}, predictions.shape).sum == value.sum);
-  CHECK(lossValue({read.data<double>(), kLossNumbers}, predictions.shape).weight == value.weight);
+  lossInto(kind, input, labelTensor, maskTensor, again, on(divisor), numbers, context);
+  const Tensor read = on.get(numbers);
+  const LossValue later = lossValue({read.template data<double>(), kLossNumbers}, predictions.shape);
+  CHECK(later.sum == value.sum);
+  CHECK(later.weight == value.weight);
   CHECK(test::sameBits(again, gradient));
 }
 
 TEST_ON_DEVICES("losses and gradients agree with the reference") {
-  Context context(Where::device());
+  test::Place<Where> on;
   std::mt19937_64 random(test::freshSeed());
   for (const auto& [kind, name] : EnumNames<Loss>::kNames)
     // Rows of more than 1024 classes are computed in blocks.
@@ -71,12 +71,12 @@ TEST_ON_DEVICES("losses and gradients agree with the reference") {
           for (double& weight : mask.values) weight = masked ? random() % 3 / 2.0 : 1.0;
           mask.values[0] = 1;
           checkAgainstReference(kind, predictions, test::randomArray(shape, random, 0, 1), mask, masked,
-                                normaliser, context);
+                                normaliser, on);
           if (kind != Loss::NegativeLogLikelihood) continue;
           Array classes({shape[0]});
           for (double& label : classes.values)
             label = static_cast<double>(random() % static_cast<std::uint64_t>(shape[1]));
-          checkAgainstReference(kind, predictions, classes, mask, masked, normaliser, context);
+          checkAgainstReference(kind, predictions, classes, mask, masked, normaliser, on);
         }
 }
 
@@ -100,39 +100,36 @@ TEST_CASE("losses equal values worked out by hand") {
 }
 
 TEST_ON_DEVICES("smoothed labels are mixed with equal shares") {
-  Context context(Where::device());
+  test::Place<Where> on;
   // softmax(0, 0, ln 2) = 1/4, 1/4, 1/2; class 0 smoothed by 0.3 has the shares 0.8, 0.1, 0.1:
   // 0.9 ln 4 + 0.1 ln 2 = 1.9 ln 2.
-  const Tensor logits =
-      copyTo(Tensor::of({0, 0, static_cast<float>(std::log(2.0))}, {1, 3}), context.device());
-  const Tensor hard = copyTo(classTensor({{1}, {0}}), context.device()),
-               soft = copyTo(Tensor::of({1, 0, 0}, {1, 3}), context.device());
-  for (const Tensor& labels : {hard, soft}) {
-    Tensor gradient = test::nanTensor({1, 3}, context.device());
-    const auto value = loss({Loss::NegativeLogLikelihood, 1, 0.3}, logits, labels, {}, gradient, 0, context);
+  const Tensor logits = on(Tensor::of({0, 0, static_cast<float>(std::log(2.0))}, {1, 3}));
+  for (const Tensor& labels : {on(classTensor({{1}, {0}})), on(Tensor::of({1, 0, 0}, {1, 3}))}) {
+    Tensor gradient = on.nan({1, 3});
+    const auto value =
+        loss({Loss::NegativeLogLikelihood, 1, 0.3}, logits, labels, {}, gradient, 0, on.context);
     CHECK(value.sum == doctest::Approx(1.9 * std::log(2.0)).epsilon(1e-6));
     CHECK(test::maxError(gradient, Array({1, 3}, {0.25 - 0.8, 0.25 - 0.1, 0.5 - 0.1})) < 1e-6);
   }
 }
 
 TEST_ON_DEVICES("one logit takes classes 0 and 1") {
-  Context context(Where::device());
-  const auto there = [&](const Tensor& tensor) { return copyTo(tensor, context.device()); };
+  test::Place<Where> on;
   // sigmoid(ln 3) = 3/4, against 1, 0, and a row of weight 0.
   const auto logit = static_cast<float>(std::log(3.0));
-  const Tensor logits = there(Tensor::of({logit, logit, logit}, {3, 1}));
-  const Tensor mask = there(Tensor::of({1, 1, 0}, {3}));
-  Tensor gradient = there(test::nanTensor({3, 1}));
+  const Tensor logits = on(Tensor::of({logit, logit, logit}, {3, 1}));
+  const Tensor mask = on(Tensor::of({1, 1, 0}, {3}));
+  Tensor gradient = on(test::nanTensor({3, 1}));
   const auto of = [&](const Array& labels) {
-    return loss(Loss::BinaryCrossEntropy, logits, there(classTensor(labels)), mask, gradient, 0, context);
+    return loss(Loss::BinaryCrossEntropy, logits, on(classTensor(labels)), mask, gradient, 0, on.context);
   };
   CHECK(of({{3}, {1, 0, 7}}).sum == doctest::Approx(std::log(4.0 / 3) + std::log(4.0)).epsilon(1e-6));
   CHECK(test::maxError(gradient, Array({3, 1}, {-0.125, 0.375, 0})) < 1e-6);
   for (const double label : {2, -1})
     CHECK_REFUSED(of({{3}, {1, label, 0}}),
                   fmt::format("loss: the label of row 1 is {}, expected 0 to 1", label));
-  CHECK_THROWS_AS(loss(Loss::BinaryCrossEntropy, there(Tensor::zeros({2, 2})),
-                       there(classTensor({{2}, {0, 1}})), {}, gradient, 0, context),
+  CHECK_THROWS_AS(loss(Loss::BinaryCrossEntropy, on(Tensor::zeros({2, 2})), on(classTensor({{2}, {0, 1}})),
+                       {}, gradient, 0, on.context),
                   InvalidArgument);
 }
 

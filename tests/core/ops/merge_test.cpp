@@ -49,7 +49,7 @@ Tensor peculiarNumbers() {
 }  // namespace
 
 TEST_ON_DEVICES("weightedMean equals means known in closed form, over workers and sizes") {
-  Context context(Where::device());
+  test::Place<Where> on;
   for (const int workers : {1, 2, 3, 4, 5, 6, 7, 8, 11})
     for (const std::int64_t n : {0, 1, 7, 256, 1009, 40009}) {
       INFO("workers ", workers, ", n ", n);
@@ -63,10 +63,10 @@ TEST_ON_DEVICES("weightedMean equals means known in closed form, over workers an
         weights.push_back(w + 1);
       }
       const auto there = copyTo(replicas, Where::device());
-      Tensor mergedCopy = copyTo(filled(n, test::kNan), Where::device());
-      Tensor distances = copyTo(Tensor::zeros({workers + 1}, DType::Float64), Where::device());
-      weightedMean(there, weights, mergedCopy, 0, n, distances, context);
-      context.synchronize();
+      Tensor mergedCopy = on(filled(n, test::kNan));
+      Tensor distances = on(Tensor::zeros({workers + 1}, DType::Float64));
+      weightedMean(there, weights, mergedCopy, 0, n, distances, on.context);
+      on.context.synchronize();
       Tensor expected = Tensor::empty({n});
       for (std::int64_t i = 0; i < n; ++i)
         expected.data<float>()[i] = static_cast<float>(i % 97 + 2 * (workers - 1));
@@ -80,7 +80,7 @@ TEST_ON_DEVICES("weightedMean equals means known in closed form, over workers an
         CHECK(far.data<double>()[w] == doctest::Approx(static_cast<double>(n) * difference * difference));
       }
       CHECK(far.data<double>()[workers] == doctest::Approx(norm));
-      const Spread before = weightedSpread(replicas, weights, 0, n, context);
+      const Spread before = weightedSpread(replicas, weights, 0, n, on.context);
       const Spread told = spreadOf({far.data<double>(), static_cast<std::size_t>(workers) + 1}, weights);
       CHECK(told.distance == doctest::Approx(before.distance));
       CHECK(told.norm == doctest::Approx(before.norm));
