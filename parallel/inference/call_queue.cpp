@@ -12,9 +12,8 @@ using TimePoint = ParallelInference::Clock::time_point;
 
 bool sameForm(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>& b) {
   const auto alike = [](const NamedTensor& x, const NamedTensor& y) {
-    const auto xs = x.value.shape().sizes(), ys = y.value.shape().sizes();
     return x.name == y.name && x.value.dtype() == y.value.dtype() &&
-           std::ranges::equal(xs.subspan(1), ys.subspan(1));
+           x.value.shape().dropFirst() == y.value.shape().dropFirst();
   };
   return std::ranges::equal(a, b, alike);
 }
@@ -25,12 +24,27 @@ bool joinable(const Batch& a, const Batch& b) {
   return sameForm(a.features, b.features) && sameForm(a.masks, b.masks);
 }
 
-CallQueue::CallQueue(const InferenceOptions& options)
-    : mode_(options.mode),
-      batchLimit_(options.batchLimit),
-      batchTime_(options.batchTime),
-      queueLimit_(options.queueLimit),
-      whenFull_(options.whenFull) {}
+bool waitUntil(std::condition_variable& changed, Lock& lock, ParallelInference::Clock::time_point deadline) {
+  if (deadline != ParallelInference::kNoDeadline)
+    return changed.wait_until(lock.native(), deadline) == std::cv_status::no_timeout;
+  changed.wait(lock.native());
+  return true;
+}
+
+bool CallGroup::waitUntilAnswered(ParallelInference::Clock::time_point deadline) {
+  Lock lock(mutex_);
+  while (!answered_ && waitUntil(changed_, lock, deadline)) {
+  }
+  return answered_;
+}
+
+void CallGroup::answer() {
+  {
+    const Lock lock(mutex_);
+    answered_ = true;
+  }
+  changed_.notify_all();  // without the mutex, for which all callers would wait
+}
 
 void CallQueue::answer(InferenceCall& call) {
   const auto group = enter(call);
@@ -38,13 +52,11 @@ void CallQueue::answer(InferenceCall& call) {
   try {
     inTime = group->waitUntilAnswered(call.deadline);
   } catch (...) {  // this thread is cancelled: no worker may write to its stack any more
-    if (!leave(*group, call)) group->waitUntilAnswered();
+    leave(*group, call);
     throw;
   }
-  if (!inTime) {
-    if (leave(*group, call)) throw DeadlineExceeded("output: the deadline passed before it was computed");
-    group->waitUntilAnswered();  // a worker is about to answer it
-  }
+  if (!inTime && leave(*group, call))
+    throw DeadlineExceeded("output: the deadline passed before it was computed");
   if (call.failure) std::rethrow_exception(call.failure);
   // The outputs of a group are rows of one tensor. Each caller copies its own rows, so the worker does not.
   if (group->calls.size() > 1) call.output = cloneTensor(call.output);
@@ -63,16 +75,16 @@ bool CallQueue::waitForRoom(Lock& lock, TimePoint deadline) {
 std::shared_ptr<CallGroup> CallQueue::enter(InferenceCall& call) {
   Lock lock(mutex_);
   if (!hasRoom()) {
-    if (whenFull_ == WhenFull::Refuse)
+    if (options_.whenFull == WhenFull::Refuse)
       throw QueueFull(fmt::format("output: {}, which is the queue limit",
                                   plural(waitingCalls_, "call waits", "calls wait")));
     if (!waitForRoom(lock, call.deadline))
       throw DeadlineExceeded(
           fmt::format("output: the deadline passed while {} waited, which is the queue limit",
-                      plural(queueLimit_, "other call")));
+                      plural(options_.queueLimit, "other call")));
   }
   if (closed_) throw InferenceShutDown("output: this ParallelInference was shut down");
-  if (batchTime_ > batchTime_.zero()) call.arrived = ParallelInference::Clock::now();
+  if (options_.batchTime.count() > 0) call.arrived = ParallelInference::Clock::now();
   auto group = groupFor(call);
   group->calls.push_back(&call);
   if (group->calls.size() == 1) waiting_.push_back(group);
@@ -84,19 +96,21 @@ std::shared_ptr<CallGroup> CallQueue::enter(InferenceCall& call) {
 }
 
 std::shared_ptr<CallGroup> CallQueue::groupFor(const InferenceCall& call) const {
-  if (mode_ == InferenceMode::Batched)
+  if (options_.mode == InferenceMode::Batched)
     for (const auto& group : waiting_)
-      if (group->examples + call.examples <= batchLimit_ && joinable(group->calls.front()->batch, call.batch))
+      if (group->examples + call.examples <= options_.batchLimit &&
+          joinable(group->calls.front()->batch, call.batch))
         return group;
   return std::make_shared<CallGroup>();
 }
 
 bool CallQueue::leave(CallGroup& group, InferenceCall& call) {
   Lock lock(mutex_);
-  ++late_;
   while (group.state == State::Taken) read_.wait(lock.native());
-  --late_;
-  if (group.state == State::Answered) return false;
+  if (group.state == State::Answered) {
+    lock.unlock();
+    return !group.waitUntilAnswered();
+  }
   if (group.state == State::Read)
     *std::ranges::find(group.calls, &call) = nullptr;
   else
@@ -114,12 +128,13 @@ void CallQueue::removeWaiting(CallGroup& group, InferenceCall& call) {
 }
 
 CallQueue::Groups::iterator CallQueue::dueGroup() {
-  if (batchTime_ == batchTime_.zero() || closed_) return waiting_.begin();
+  if (options_.batchTime.count() == 0 || closed_) return waiting_.begin();
   const auto now = ParallelInference::Clock::now();
-  const auto due = std::ranges::find_if(
-      waiting_, [&](const auto& group) { return group->examples >= batchLimit_ || timeOf(*group) <= now; });
+  const auto due = std::ranges::find_if(waiting_, [&](const auto& group) {
+    return group->examples >= options_.batchLimit || timeOf(*group) <= now;
+  });
   // While the queue is full no call can enter, so no group would grow.
-  return due == waiting_.end() && waitingCalls_ >= queueLimit_ ? waiting_.begin() : due;
+  return due == waiting_.end() && waitingCalls_ >= options_.queueLimit ? waiting_.begin() : due;
 }
 
 std::shared_ptr<CallGroup> CallQueue::take() {
@@ -150,7 +165,7 @@ std::shared_ptr<CallGroup> CallQueue::take(Groups::iterator chosen) {
 void CallQueue::setState(CallGroup& group, State state) {
   const Lock lock(mutex_);
   group.state = state;
-  if (late_ > 0) read_.notify_all();
+  read_.notify_all();
 }
 
 void CallQueue::release(CallGroup& group) {

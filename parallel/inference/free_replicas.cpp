@@ -3,16 +3,14 @@
 #include <algorithm>
 
 #include "muster/core/base/plural.h"
-#include "muster/parallel/inference/call_group.h"
+#include "muster/parallel/inference/call_queue.h"
 
 namespace muster {
-
-FreeReplicas::FreeReplicas(const InferenceOptions& options)
-    : queueLimit_(static_cast<std::size_t>(options.queueLimit)), whenFull_(options.whenFull) {}
 
 void FreeReplicas::add(std::unique_ptr<FreeReplica> replica) {
   const Lock lock(mutex_);
   free_.push_back(std::move(replica));
+  ++all_;
 }
 
 FreeReplicas::Loan::Loan(FreeReplicas& replicas, ParallelInference::Clock::time_point deadline)
@@ -46,7 +44,6 @@ bool FreeReplicas::lendFree(Loan& loan) {
   if (free_.empty()) return false;
   loan.replica_ = std::move(free_.back());
   free_.pop_back();
-  ++lent_;
   return true;
 }
 
@@ -93,14 +90,8 @@ void FreeReplicas::returnReplica(std::unique_ptr<FreeReplica> replica) {
     return;
   }
   free_.push_back(std::move(replica));  // does not allocate: the replica came from there
-  --lent_;
   wakeFirst();
   if (closed_) left_.notify_all();
-}
-
-void FreeReplicas::takeBack(std::unique_ptr<FreeReplica> replica) {
-  const Lock lock(mutex_);
-  returnReplica(std::move(replica));
 }
 
 std::int64_t FreeReplicas::waiting() const {
@@ -111,7 +102,7 @@ std::int64_t FreeReplicas::waiting() const {
 void FreeReplicas::close() {
   Lock lock(mutex_);
   closed_ = true;
-  while (!waiting_.empty() || lent_ > 0) left_.wait(lock.native());
+  while (!waiting_.empty() || free_.size() < all_) left_.wait(lock.native());
 }
 
 }  // namespace muster

@@ -30,14 +30,18 @@ class FreeReplicas {
  public:
   static constexpr std::chrono::microseconds kTurn{200};
 
-  explicit FreeReplicas(const InferenceOptions& options);
+  explicit FreeReplicas(const InferenceOptions& options)
+      : queueLimit_(static_cast<std::size_t>(options.queueLimit)), whenFull_(options.whenFull) {}
 
   /// While an object of this class lives, the calling thread uses a replica.
   class Loan {
    public:
     /// Waits for a replica. @throws DeadlineExceeded, QueueFull, InferenceShutDown.
     Loan(FreeReplicas& replicas, ParallelInference::Clock::time_point deadline);
-    ~Loan() { replicas_.takeBack(std::move(replica_)); }
+    ~Loan() {
+      const Lock lock(replicas_.mutex_);
+      replicas_.returnReplica(std::move(replica_));
+    }
     Loan(const Loan&) = delete;
     Loan& operator=(const Loan&) = delete;
     FreeReplica& replica() { return *replica_; }
@@ -61,7 +65,6 @@ class FreeReplicas {
   using TimePoint = ParallelInference::Clock::time_point;
 
   void lend(Loan& loan, TimePoint deadline);
-  void takeBack(std::unique_ptr<FreeReplica> replica);
   /// Gives the loan a replica that is free. @return false if there is none.
   bool lendFree(Loan& loan) MUSTER_REQUIRES(mutex_);
   void waitForReplica(Lock& lock, Loan& loan, TimePoint deadline) MUSTER_REQUIRES(mutex_);
@@ -81,7 +84,7 @@ class FreeReplicas {
   const Loan* looking_ MUSTER_GUARDED_BY(mutex_) = nullptr;  ///< front of waiting_, once it was woken to look
   /// After this time `looking_` gets the next returned replica; max() until it has looked and found none.
   TimePoint turnEnds_ MUSTER_GUARDED_BY(mutex_) = TimePoint::max();
-  std::size_t lent_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::size_t all_ MUSTER_GUARDED_BY(mutex_) = 0;  ///< replicas, with those that are lent
   bool closed_ MUSTER_GUARDED_BY(mutex_) = false;
 };
 

@@ -13,8 +13,8 @@ std::int64_t limitOf(const InferenceOptions& options) {
 void compileFor(const InferenceOptions& options, Model& model) {
   if (!options.example || options.example->features.empty()) return;
   const Batch& example = *options.example;
-  const auto sizes =
-      limitOf(options) > 0 ? paddedSizes(limitOf(options)) : std::vector<std::int64_t>{example.examples()};
+  auto sizes = paddedSizes(limitOf(options));
+  if (sizes.empty()) sizes = {example.examples()};
   for (const auto size : sizes) {
     std::vector<JoinedBatch::Part> rows;
     for (std::int64_t i = 0; i < size; ++i) {
@@ -73,34 +73,30 @@ void InferenceWorker::answer() {
 
 void InferenceWorker::join() {
   parts_.clear();
-  begins_.clear();
+  rows_.clear();
   std::int64_t begin = 0;
   for (const auto* call : group_->calls) {
     parts_.push_back({&call->batch, 0, call->examples});
-    begins_.push_back(begin);
+    rows_.push_back({&joined_.batch(), begin, begin + call->examples});
     begin += call->examples;
   }
-  begins_.push_back(begin);
   joined_.join(parts_);
 }
 
 void InferenceWorker::compute() try {
   joined_.compute(thread_.replica());
-  for (std::size_t i = 0; i + 1 < begins_.size(); ++i)
-    outcomes_[i].output = joined_.output(begins_[i], begins_[i + 1]);
+  for (std::size_t i = 0; i < rows_.size(); ++i)
+    outcomes_[i].output = joined_.output(rows_[i].begin, rows_[i].end);
 } catch (...) {
-  if (parts_.size() == 1) throw;
+  if (rows_.size() == 1) throw;
   // One call's features may be wrong: compute each call alone.
-  for (std::size_t i = 0; i + 1 < begins_.size(); ++i) computeAlone(i);
-}
-
-void InferenceWorker::computeAlone(std::size_t i) try {
-  const JoinedBatch::Part part{&joined_.batch(), begins_[i], begins_[i + 1]};
-  alone_.join({&part, 1});
-  alone_.compute(thread_.replica());
-  outcomes_[i] = {.output = alone_.output(0, begins_[i + 1] - begins_[i]), .failure = {}};
-} catch (...) {
-  outcomes_[i] = {.output = {}, .failure = std::current_exception()};
+  for (std::size_t i = 0; i < rows_.size(); ++i) try {
+      alone_.join({&rows_[i], 1});
+      alone_.compute(thread_.replica());
+      outcomes_[i] = {.output = alone_.output(0, rows_[i].end - rows_[i].begin), .failure = {}};
+    } catch (...) {
+      outcomes_[i] = {.output = {}, .failure = std::current_exception()};
+    }
 }
 
 }  // namespace muster

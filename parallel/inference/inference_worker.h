@@ -42,7 +42,6 @@ class InferenceWorker {
   void join();
   /// Fills the outcomes. @throws what the model throws if there is only one call.
   void compute();
-  void computeAlone(std::size_t i);
 
   CallQueue& queue_;
   const ModelVersions& versions_;
@@ -51,7 +50,7 @@ class InferenceWorker {
   std::int64_t version_ = 0;              // of the replica
   std::shared_ptr<CallGroup> group_;      // the group that it answers
   std::vector<JoinedBatch::Part> parts_;  // [call]
-  std::vector<std::int64_t> begins_;      // [call] first row in the joined batch; last entry: number of rows
+  std::vector<JoinedBatch::Part> rows_;   // [call] in the joined batch
   std::vector<Outcome> outcomes_;         // [call]
   JoinedBatch joined_, alone_;
 

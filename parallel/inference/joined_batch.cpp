@@ -1,12 +1,10 @@
 #include "muster/parallel/inference/joined_batch.h"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
 #include <set>
 
-#include "muster/core/base/error.h"
 #include "muster/parallel/inference/call_queue.h"
 
 namespace muster {
@@ -17,26 +15,21 @@ constexpr std::size_t kMostSizes = 8;  // programs that a network keeps
 /// which some of the others are equal.
 constexpr std::array<std::int64_t, 16> kSixteenths{16, 8, 4, 2, 1, 14, 6, 12, 10, 15, 13, 11, 9, 7, 5, 3};
 
-std::size_t rowBytes(const Tensor& tensor) {
-  const auto sizes = tensor.shape().sizes().subspan(1);
-  std::size_t bytes = sizeOf(tensor.dtype());
-  for (const auto size : sizes) bytes *= static_cast<std::size_t>(size);
-  return bytes;
-}
-
-std::byte* row(const Tensor& tensor, std::int64_t index) {
-  return static_cast<std::byte*>(tensor.raw()) + static_cast<std::size_t>(index) * rowBytes(tensor);
-}
-
 Shape withRows(const Shape& shape, std::int64_t rows) {
-  std::vector<std::int64_t> sizes(shape.begin(), shape.end());
-  sizes.front() = rows;
-  return Shape(sizes);
+  return shape.dropFirst().prepend(rows);
+}
+
+/// Copies rows [begin, end) to the rows of `into` from `at` on.
+void copyRowsTo(const Tensor& into, std::int64_t at, const Tensor& from, std::int64_t begin,
+                std::int64_t end) {
+  const Tensor rows = from.rows(begin, end);
+  std::memcpy(into.rows(at, at + end - begin).raw(), rows.raw(), rows.bytes());
 }
 
 }  // namespace
 
 std::vector<std::int64_t> paddedSizes(std::int64_t limit) {
+  if (limit == 0) return {};
   std::set<std::int64_t> sizes{1};
   for (const auto part : kSixteenths)
     if (sizes.size() < kMostSizes) sizes.insert((limit * part + 15) / 16);
@@ -44,7 +37,7 @@ std::vector<std::int64_t> paddedSizes(std::int64_t limit) {
 }
 
 JoinedBatch::JoinedBatch(std::int64_t limit, bool twoPieces)
-    : sizes_(limit > 0 ? paddedSizes(limit) : std::vector<std::int64_t>{}), twoPieces_(twoPieces) {}
+    : sizes_(paddedSizes(limit)), twoPieces_(twoPieces) {}
 
 std::int64_t JoinedBatch::firstOfTwo(std::int64_t examples) const {
   const auto one = sizeFor(examples);
@@ -85,11 +78,11 @@ void JoinedBatch::copyRows(std::vector<NamedTensor> Batch::*tensors, std::span<c
     const Tensor into = Batch::ensure(batch_.*tensors, name, withRows(like.shape(), padded), like.dtype());
     std::int64_t at = 0;
     for (const auto& [batch, first, last] : parts) {
-      const Tensor& from = (batch->*tensors)[t].value;
-      std::memcpy(row(into, at), row(from, first), static_cast<std::size_t>(last - first) * rowBytes(into));
+      copyRowsTo(into, at, (batch->*tensors)[t].value, first, last);
       at += last - first;
     }
-    std::memset(row(into, end), 0, static_cast<std::size_t>(padded - end) * rowBytes(into));
+    const Tensor padding = into.rows(end, padded);
+    std::memset(padding.raw(), 0, padding.bytes());
   }
 }
 
@@ -119,8 +112,7 @@ Tensor JoinedBatch::output(std::int64_t begin, std::int64_t end) const {
   for (std::size_t p = 0; p < pieces_.size(); ++p) {
     const auto first = std::max(begin, pieces_[p].begin), last = std::min(end, pieces_[p].end);
     if (first < last)
-      std::memcpy(row(rows, first - begin), row(outputs_[p], first - pieces_[p].begin),
-                  static_cast<std::size_t>(last - first) * rowBytes(rows));
+      copyRowsTo(rows, first - begin, outputs_[p], first - pieces_[p].begin, last - pieces_[p].begin);
   }
   return rows;
 }

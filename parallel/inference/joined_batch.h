@@ -12,7 +12,7 @@ namespace muster {
 
 /// The numbers of examples that a model is compiled for, ascending: 1, and 1/16, 1/8, 1/4, 3/8, 1/2, 7/8 and
 /// all of `limit`, rounded up; for a limit below 17 other parts instead of those that are equal. At most
-/// eight.
+/// eight. None for limit 0.
 std::vector<std::int64_t> paddedSizes(std::int64_t limit);
 
 /// Joins the features of several batches into one batch, and computes a model's output for it. Keeps the

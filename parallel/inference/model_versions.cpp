@@ -1,6 +1,6 @@
 #include "muster/parallel/inference/model_versions.h"
 
-#include "muster/parallel/runtime/replica_check.h"
+#include "muster/parallel/runtime/replica_thread.h"
 
 namespace muster {
 namespace {

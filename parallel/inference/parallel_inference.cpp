@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "muster/core/base/mutex.h"
 #include "muster/core/base/owner_process.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/device/math_mode.h"
@@ -46,12 +45,6 @@ InferenceOptions resolved(InferenceOptions options, const Model& model) {
   return options;
 }
 
-/// Callers' own threads are not pinned.
-Placements place(const InferenceOptions& options) {
-  const bool pin = options.pinThreads && options.mode != InferenceMode::InPlace;
-  return placeAndClaim(options.workers, options.devices, options.threadsPerWorker, pin, options.mathMode);
-}
-
 }  // namespace
 
 void InferenceOptions::validate() const {
@@ -74,7 +67,19 @@ void InferenceOptions::validate() const {
 }
 
 struct ParallelInference::Impl {
-  Impl(Model& model, InferenceOptions options);
+  Impl(Model& model, InferenceOptions given)
+      : options(resolved(std::move(given), model)),
+        versions(model),
+        placements_(placeAndClaim(options.workers, options.devices, options.threadsPerWorker,
+                                  options.pinThreads && options.mode != InferenceMode::InPlace,
+                                  options.mathMode)),
+        queue_(std::make_shared<CallQueue>(options)),
+        replicas_(options) {
+    if (options.mode == InferenceMode::InPlace)
+      makeFreeReplicas();
+    else
+      makeWorkers();
+  }
   ~Impl() { shutdown(); }
 
   Prediction output(const Batch& batch, Clock::time_point deadline) {
@@ -151,18 +156,6 @@ struct ParallelInference::Impl {
   Mutex shuttingDown_;
   Tasks serving_;  // last: wait for the threads before the members above are destroyed
 };
-
-ParallelInference::Impl::Impl(Model& model, InferenceOptions given)
-    : options(resolved(std::move(given), model)),
-      versions(model),
-      placements_(place(options)),
-      queue_(std::make_shared<CallQueue>(options)),
-      replicas_(options) {
-  if (options.mode == InferenceMode::InPlace)
-    makeFreeReplicas();
-  else
-    makeWorkers();
-}
 
 ParallelInference::ParallelInference(Model& model, InferenceOptions options)
     : impl_(std::make_unique<Impl>(model, std::move(options))) {}

@@ -1,6 +1,5 @@
 #include "muster/parallel/inference/call_queue.h"
 
-#include "muster/parallel/inference/call_group.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
