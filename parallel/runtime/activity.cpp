@@ -13,30 +13,19 @@ void Activity::set(Kind kind, std::int64_t batch) {
   kind_ = kind;
 }
 
-bool Activity::busy() const {
-  switch (kind_.load()) {
-    case Kind::Replicating:
-    case Kind::InIterator:
-    case Kind::Computing:
-    case Kind::InListener:
-    case Kind::Merging:
-      return true;
-    default:
-      return false;
-  }
-}
-
 std::string Activity::describe() const {
-  constexpr std::string_view words[] = {"",
-                                        "making or filling its replica",
-                                        "waiting for data",
-                                        "waiting for a free batch",
-                                        "in the iterator",
-                                        "computing",
-                                        "in a listener",
-                                        "merging",
-                                        "waiting for other workers",
-                                        "in a sum over the workers"};
+  constexpr std::string_view words[] = {
+      "",
+      "making or filling its replica",
+      "in the iterator",
+      "computing",
+      "in a listener",
+      "merging",
+      "waiting for data",
+      "waiting for a free batch",
+      "waiting for other workers",
+      "in a sum over the workers",
+  };
   const Kind kind = kind_;
   if (kind == Kind::Idle) return {};
   auto text = std::string(words[static_cast<int>(kind)]);

@@ -14,13 +14,15 @@ class Activity {
  public:
   enum class Kind {
     Idle,
+    // Working:
     Replicating,
-    WaitingForData,
-    WaitingForRoom,
     InIterator,
     Computing,
     InListener,
     Merging,
+    // Waiting for another thread:
+    WaitingForData,
+    WaitingForRoom,
     WaitingForWorkers,
     InExchange  ///< waiting for the other workers in the middle of a step
   };
@@ -35,7 +37,10 @@ class Activity {
 
   Kind kind() const { return kind_; }
   /// Whether the thread is working rather than waiting for another thread.
-  bool busy() const;
+  bool busy() const {
+    const Kind kind = kind_;
+    return kind >= Kind::Replicating && kind <= Kind::Merging;
+  }
   std::chrono::nanoseconds elapsed() const {
     return now_() - Clock::time_point(Clock::duration(since_.load()));
   }
@@ -47,6 +52,26 @@ class Activity {
   std::atomic<Kind> kind_{Kind::Idle};
   std::atomic<std::int64_t> batch_{-1};
   std::atomic<Clock::rep> since_{0};
+};
+
+/// While an object of this class lives, its thread does one kind of work: shows it as the thread's activity,
+/// and at the end adds its time to a sum. The activity stays set, so that the text of a failure can name it.
+class Phase {
+ public:
+  /// @param sum  used by this thread only while the object lives. @param batch  see Activity::set.
+  Phase(Activity& activity, Activity::Kind kind, std::chrono::nanoseconds& sum, std::int64_t batch = -1)
+      : sum_(sum) {
+    activity.set(kind, batch);  // after `begun_`: once the activity is visible, the time counts
+  }
+  ~Phase() { sum_ += Clock::now() - begun_; }
+  Phase(const Phase&) = delete;
+  Phase& operator=(const Phase&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const Clock::time_point begun_ = Clock::now();
+  std::chrono::nanoseconds& sum_;
 };
 
 }  // namespace muster

@@ -6,36 +6,10 @@
 #include <algorithm>
 #include <set>
 
-#include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/device/math_mode.h"
 
 namespace muster {
-namespace {
-
-/// Why this many threads should not be pinned; "" if they may be.
-std::string reasonNotToPin(std::size_t threads, const CpuShare& share) {
-  if (threads > share.cores.size())
-    return fmt::format("{} threads for {} core{}", threads, share.cores.size(),
-                       share.cores.size() == 1 ? "" : "s");
-  if (threads > static_cast<std::size_t>(share.parallelism))
-    return fmt::format("{} threads, but the CPU quota allows {} core{}", threads, share.parallelism,
-                       share.parallelism == 1 ? "" : "s");
-  return {};
-}
-
-/// Gives each worker on the CPU `threads` cores. @return all cores given.
-std::vector<int> handOut(const std::vector<int>& cores, int threads, std::vector<Placement>& workers) {
-  auto next = cores.begin();
-  for (auto& worker : workers) {
-    if (!worker.device.isCpu()) continue;
-    worker.cores.assign(next, next + threads);
-    next += threads;
-  }
-  return {cores.begin(), next};
-}
-
-}  // namespace
 
 CpuShare CpuShare::ofProcess() {
   return {availableCores(), availableParallelism()};
@@ -50,17 +24,25 @@ Placements placeWorkers(int workers, const std::vector<Device>& devices, int thr
     if (placements.workers[i].device.isCpu()) threads += threadsPerWorker;
   }
   placements.coresToSpare = threads == 0 && workers < share.parallelism;
-  placements.noCoreForReader =
-      threads == static_cast<std::size_t>(workers) * threadsPerWorker && threads >= share.cores.size();
+  const bool allOnCpu = threads == static_cast<std::size_t>(workers) * threadsPerWorker;
+  placements.noCoreForReader = allOnCpu && threads >= share.cores.size();
   if (!pin || threads == 0) return placements;
-  if (const auto reason = reasonNotToPin(threads, share); !reason.empty()) {
-    placements.pinning += ": " + reason;
-    return placements;
+  if (threads > share.cores.size()) {
+    placements.pinning += fmt::format(": {} threads for {}", threads, plural(share.cores.size(), "core"));
+  } else if (threads > static_cast<std::size_t>(share.parallelism)) {
+    placements.pinning +=
+        fmt::format(": {} threads, but the CPU quota allows {}", threads, plural(share.parallelism, "core"));
+  } else {
+    auto next = share.cores.begin();
+    for (auto& worker : placements.workers) {
+      if (!worker.device.isCpu()) continue;
+      worker.cores.assign(next, next + threadsPerWorker);
+      next += threadsPerWorker;
+    }
+    placements.pinning = fmt::format("pinned to core{} {}", threads > 1 ? "s" : "",
+                                     fmt::join(share.cores.begin(), next, ", "));
+    placements.ownCores = allOnCpu;
   }
-  const auto taken = handOut(share.cores, threadsPerWorker, placements.workers);
-  placements.pinning =
-      fmt::format("pinned to core{} {}", taken.size() > 1 ? "s" : "", fmt::join(taken, ", "));
-  placements.ownCores = std::ranges::all_of(placements.workers, [](auto& w) { return w.device.isCpu(); });
   return placements;
 }
 
@@ -78,9 +60,8 @@ Placements placeAndClaim(int workers, const std::vector<Device>& devices, int th
     placements = placeWorkers(workers, devices, threadsPerWorker, free, share);
     placements.noCoreForReader = noCoreForReader;  // `share` has no more cores now than the workers need
     if (!free)
-      placements.pinning =
-          fmt::format("not pinned: {} thread{}, but other pinned threads have most of {} core{}", pinned,
-                      pinned == 1 ? "" : "s", share.cores.size(), share.cores.size() == 1 ? "" : "s");
+      placements.pinning = fmt::format("not pinned: {}, but other pinned threads have most of {}",
+                                       plural(pinned, "thread"), plural(share.cores.size(), "core"));
     placements.claim = std::move(claim);
   }
   for (auto& worker : placements.workers) worker.mathMode = mathMode;

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "muster/core/nn/model.h"
 #include "muster/parallel/runtime/activity.h"
@@ -61,6 +62,16 @@ class ReplicaThread {
 ///         thread with a PeerFailure counts only if no other thread failed.
 void runOnAll(std::span<ReplicaThread* const> threads, std::string_view problem,
               const std::function<void(ReplicaThread&)>& task);
+
+/// Pointers to the blocks of Model::blocks.
+std::vector<StateBlock*> blocksOf(Model& model);
+
+/// Checks that a replica has the blocks and segments of another model, in memory of its own. A `replicate()`
+/// that copies tensors copies handles that share memory, and then all replicas would train one array.
+/// @param whose  what the error calls the other model, as in "the model's".
+/// @throws InvalidArgument naming the block that differs.
+void requireCopy(std::span<StateBlock* const> replica, std::span<StateBlock* const> other,
+                 std::string_view whose);
 
 /// Checks each replica with `requireCopy` against `model` and against the replicas before it.
 /// @param blocksOf  the blocks to compare.

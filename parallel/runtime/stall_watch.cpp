@@ -33,7 +33,10 @@ void StallWatch::loop(const std::stop_token& stop) {
     lastReport = now;
     const auto call = call_;
     lock.unlock();  // so that a slow log does not delay setWatched
-    report(call);
+    try {
+      logWarning("{} makes no progress: {}", call, describe());
+    } catch (...) {  // a lost log line is better than a dead process
+    }
     lock.lock();
   }
 }
@@ -74,13 +77,6 @@ std::string StallWatch::describe() const {
       if (others > 0) text += fmt::format(", as {} {}", others, others == 1 ? "other is" : "others are");
     }
   return text;
-}
-
-void StallWatch::report(std::string_view call) const noexcept {
-  try {
-    logWarning("{} makes no progress: {}", call, describe());
-  } catch (...) {  // a lost log line is better than a dead process
-  }
 }
 
 }  // namespace muster

@@ -44,7 +44,6 @@ class StallWatch {
   void loop(const std::stop_token& stop);
   bool stalled() const;
   std::string describe() const;
-  void report(std::string_view call) const noexcept;
 
   const std::vector<Subject> subjects_;
   const std::chrono::milliseconds patience_;

@@ -58,12 +58,10 @@ class WatchedIterator {
     activity_.set(Activity::Kind::InIterator, batch_);
     const std::int64_t examples = first_ ? std::exchange(first_, nullptr)->examples() : data_.skip(1);
     batch_ += examples > 0 ? 1 : 0;
-    if (node == 0 && !readsToSkip_ && data_.readsToSkip()) {
-      readsToSkip_ = true;
+    if (node == 0 && data_.readsToSkip())
       detail::warnOnce(
           "nodes: the data iterator has no skip() of its own, so each node reads all batches; "
           "override skip() to read only its share");
-    }
     return examples;
   }
 
@@ -79,8 +77,7 @@ class WatchedIterator {
   Activity& activity_;
   Batch* first_;
   std::int64_t epoch_ = 0;
-  std::int64_t batch_ = -1;   // the next batch; -1: in reset, or before it
-  bool readsToSkip_ = false;  // see skipOne
+  std::int64_t batch_ = -1;  // the next batch; -1: in reset, or before it
 };
 
 }  // namespace muster

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "muster/parallel/runtime/phase.h"
 
 namespace muster {
 namespace {

@@ -6,7 +6,6 @@
 #include "muster/core/base/error.h"
 #include "muster/core/data/non_finite_value.h"
 #include "muster/core/optim/finite_gradient.h"
-#include "muster/parallel/runtime/phase.h"
 
 namespace muster {
 

@@ -1,7 +1,5 @@
 #include "muster/parallel/training/rounds.h"
 
-#include "muster/parallel/runtime/phase.h"
-
 namespace muster {
 
 Order orderToTrain(const Ledger& ledger, int worker, bool alone) {

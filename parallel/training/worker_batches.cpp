@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "muster/core/data/next_batch.h"
-#include "muster/parallel/runtime/phase.h"
 
 namespace muster {
 

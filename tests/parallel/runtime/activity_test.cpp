@@ -4,8 +4,6 @@
 
 #include <thread>
 
-#include "muster/parallel/runtime/phase.h"
-
 using namespace muster;
 using namespace std::chrono_literals;
 

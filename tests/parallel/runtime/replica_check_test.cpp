@@ -1,4 +1,4 @@
-#include "muster/parallel/runtime/replica_check.h"
+#include "muster/parallel/runtime/replica_thread.h"
 
 #include "tests/parallel/one_segment.h"
 #include "tests/support/thrown.h"
