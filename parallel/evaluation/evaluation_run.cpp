@@ -1,12 +1,11 @@
 #include "muster/parallel/evaluation/evaluation_run.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
-#include "muster/core/base/error.h"
 #include "muster/core/data/output_names.h"
 #include "muster/core/device/memory_room.h"
-#include "muster/parallel/evaluation/node_counts.h"
 #include "muster/parallel/evaluation/state_loan.h"
 #include "muster/parallel/runtime/watched_iterator.h"
 #include "muster/parallel/training/memory_need.h"
@@ -41,23 +40,11 @@ AnyEvaluation EvaluationRun::evaluate(DataSetIterator& data, Activity& caller, B
   return result();
 }
 
-template <typename Where>
-void EvaluationRun::fail(std::int64_t sequence, int replica, std::exception_ptr cause, Where where) noexcept {
-  auto failure = cause;
-  try {
-    const auto text = fmt::format("evaluate: {}: {}", where(), describe(cause));
-    failure = std::make_exception_ptr(TrainingError(text, replica, cause));
-  } catch (...) {  // no memory for the text: report the cause alone
-  }
-  const Lock lock(mutex_);
-  if (sequence >= failedAt_) return;
-  failure_ = std::move(failure);
-  failedAt_ = sequence;
-}
-
 void EvaluationRun::failInBatch(std::int64_t sequence, int replica) noexcept {
-  fail(sequence, replica, std::current_exception(),
-       [&] { return fmt::format("{} failed in batch {}", threads_[replica]->name(), sequence + 1); });
+  failure_.set(
+      replica, std::current_exception(),
+      [&] { return fmt::format("evaluate: {} failed in batch {}", threads_[replica]->name(), sequence + 1); },
+      sequence);
 }
 
 void EvaluationRun::requireRoomForBatches(const Batch& first, std::int64_t batches) noexcept {
@@ -67,7 +54,8 @@ void EvaluationRun::requireRoomForBatches(const Batch& first, std::int64_t batch
                       "the batches of an evaluation take", "smaller batches and fewer workers need less",
                       root_);
   } catch (...) {
-    fail(first.stamp.sequence, -1, std::current_exception(), [] { return "out of memory"; });
+    failure_.set(
+        -1, std::current_exception(), [] { return "evaluate: out of memory"; }, first.stamp.sequence);
   }
 }
 
@@ -78,7 +66,7 @@ void EvaluationRun::deal(DataSetIterator& iterator, Activity& caller, Batch* fir
   const std::int64_t nodes = link_ ? link_->nodes() : 1, node = link_ ? link_->node() : 0;
   try {
     data.reset(0);
-    while (failedAt_ == kNever) {
+    while (!failure_) {
       if (stamp.sequence % nodes != node) {
         const std::int64_t skipped = data.skipOne(static_cast<int>(node));
         if (skipped == 0) break;
@@ -92,14 +80,15 @@ void EvaluationRun::deal(DataSetIterator& iterator, Activity& caller, Batch* fir
       batch.stamp = stamp;
       if (stamp.sequence == node) {
         const auto all = iterator.batchesPerEpoch();
-        requireRoomForBatches(batch, all ? (*all + nodes - 1 - node) / nodes : kNever);
+        requireRoomForBatches(batch, all ? (*all + nodes - 1 - node) / nodes : FirstFailure::kNever);
       }
       stamp.firstExample += batch.examples();
       queues_[static_cast<std::size_t>(stamp.sequence / nodes) % queues_.size()]->push(&batch);
       ++stamp.sequence;
     }
   } catch (...) {
-    fail(stamp.sequence, -1, std::current_exception(), [&] { return data.failure(); });
+    failure_.set(
+        -1, std::current_exception(), [&] { return "evaluate: " + data.failure(); }, stamp.sequence);
   }
   for (auto& queue : queues_) queue->close();  // so that the threads end their work
   caller.set(Activity::Kind::WaitingForWorkers);
@@ -110,8 +99,13 @@ void EvaluationRun::work(int replica) noexcept {
     const StateLoan loan(threads_[replica]->replica(), state_, root_);
     countBatches(replica);
   } catch (...) {
-    fail(kBeforeAnyBatch, replica, std::current_exception(),
-         [&] { return fmt::format("{} could not take the model's state", threads_[replica]->name()); });
+    constexpr std::int64_t kBeforeAnyBatch = -1;
+    failure_.set(
+        replica, std::current_exception(),
+        [&] {
+          return fmt::format("evaluate: {} could not take the model's state", threads_[replica]->name());
+        },
+        kBeforeAnyBatch);
     countBatches(replica);  // counts nothing now, but gives the batches back
   }
 }
@@ -126,7 +120,7 @@ void EvaluationRun::countBatches(int replica) {
     const std::int64_t sequence = batch.stamp.sequence;
     // Batches before a failed one are still evaluated: if another fails, too, the earlier failure is
     // reported.
-    if (sequence < failedAt_) try {
+    if (sequence < failure_.at()) try {
         thread.activity().set(Activity::Kind::Computing, sequence);
         evaluateBatch(thread.replica(), batch, counts_[replica], task_);
       } catch (...) {
@@ -147,12 +141,59 @@ AnyEvaluation EvaluationRun::result() {
     } catch (...) {  // this replica has predicted other classes since its first batch
       failInBatch(link_ ? std::int64_t{r} * link_->nodes() + link_->node() : r, r);
     }
-  const Lock lock(mutex_);
-  if (link_) all = addUpNodes(*exchange_, *link_, failedAt_, all);
-  if (failure_) std::rethrow_exception(failure_);
+  if (link_) all = addUpNodes(*exchange_, *link_, failure_.at(), all);
+  failure_.rethrow();
   require(all.has_value(), "evaluate: the data set has no batches");
   all->describe(*description_);
   return *std::move(all);
+}
+
+std::optional<AnyEvaluation> addUpNodes(Exchange& exchange, const NodeLink& link, std::int64_t failedAt,
+                                        const std::optional<AnyEvaluation>& own) {
+  struct Report {
+    std::int64_t failedAt;
+    std::int64_t size;  // of the numbers; 0: none
+    std::int64_t task, columns;
+  };
+  auto numbers = own ? own->toNumbers() : std::vector<std::int64_t>();
+  const std::array mine = {Report{failedAt, static_cast<std::int64_t>(numbers.size()),
+                                  own ? static_cast<std::int64_t>(own->task()) : 0,
+                                  own ? own->columns() : 0}};
+  std::vector<Report> all(static_cast<std::size_t>(link.nodes()));
+  exchange.allGather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+
+  const auto first = std::ranges::min_element(all, {}, &Report::failedAt);
+  if (first->failedAt < std::numeric_limits<std::int64_t>::max()) {
+    const int node = static_cast<int>(first - all.begin());
+    if (node == link.node()) return {};
+    throw TrainingError(fmt::format("evaluate: {} has failed; its own message says why", link.nameOf(node)),
+                        -1, {});
+  }
+  const auto most = std::ranges::max_element(all, {}, &Report::size);
+  for (const Report& one : all)
+    require(one.size == 0 || (one.task == most->task && one.columns == most->columns),
+            "evaluate: {} predicts other classes than {}", link.nameOf(static_cast<int>(&one - all.data())),
+            link.nameOf(static_cast<int>(most - all.begin())));
+  if (most->size == 0) return {};
+  constexpr std::int64_t kMostNumbers = std::int64_t{1} << 27;  // for each node: 1 GiB
+  require(most->size <= kMostNumbers, "evaluate: {} counts {} numbers, and {} are allowed",
+          link.nameOf(static_cast<int>(most - all.begin())), most->size, kMostNumbers);
+
+  const auto size = static_cast<std::size_t>(most->size);
+  numbers.resize(size);
+  std::vector<std::int64_t> counts(size * all.size());
+  exchange.allGather(std::as_bytes(std::span(numbers)), std::as_writable_bytes(std::span(counts)));
+  std::optional<AnyEvaluation> sum;
+  for (std::size_t n = 0; n < all.size(); ++n) {
+    if (all[n].size == 0) continue;
+    const auto part = AnyEvaluation::fromNumbers(
+        std::span(counts).subspan(n * size, static_cast<std::size_t>(all[n].size)));
+    if (sum)
+      sum->merge(part);
+    else
+      sum = part;
+  }
+  return sum;
 }
 
 }  // namespace muster

@@ -1,21 +1,18 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <exception>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "muster/core/base/mutex.h"
 #include "muster/core/base/queue.h"
 #include "muster/core/data/data_set_iterator.h"
 #include "muster/core/eval/any_evaluation.h"
 #include "muster/parallel/exchange/exchange.h"
 #include "muster/parallel/nodes/node_link.h"
+#include "muster/parallel/runtime/first_failure.h"
 #include "muster/parallel/runtime/replica_thread.h"
 
 namespace muster {
@@ -61,15 +58,8 @@ class EvaluationRun {
   /// @param batches  the most that this node will read. @param first  the others will be as large.
   void requireRoomForBatches(const Batch& first, std::int64_t batches) noexcept;
   void countBatches(int replica);
-  /// Keeps the failure of the earliest batch.
-  /// @param sequence  of the batch that failed.
-  template <typename Where>
-  void fail(std::int64_t sequence, int replica, std::exception_ptr cause, Where where) noexcept;
-  /// Calls `fail` with the exception in progress.
+  /// Sets the failure to the exception in progress.
   void failInBatch(std::int64_t sequence, int replica) noexcept;
-
-  static constexpr std::int64_t kBeforeAnyBatch = -1;
-  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
   const InputDescription* description_;  // the model's, or the data's if it has none
   const std::optional<Task> task_;
@@ -84,9 +74,17 @@ class EvaluationRun {
       counts_;  // [replica] used by its thread only, until all have ended
   BoundedQueue<Batch*> free_;
   std::vector<std::unique_ptr<BoundedQueue<Batch*>>> queues_;  // [replica]
-  std::atomic<std::int64_t> failedAt_{kNever};                 // the earliest batch that failed
-  Mutex mutex_;
-  std::exception_ptr failure_ MUSTER_GUARDED_BY(mutex_);
+  FirstFailure failure_;                                       // of the earliest batch that failed
 };
+
+/// Adds up the counts of all nodes; every node calls it. Returns nothing if no node has counts.
+/// @param exchange  of these nodes; used instead of the link, so that another node may ask for blocks
+///                  meanwhile.
+/// @param failedAt  the earliest batch that failed on this node; the largest number if none did.
+/// @return nothing if this node's failure is the earliest.
+/// @throws TrainingError naming the node with the earliest failure, if it is another node; InvalidArgument
+///         if nodes predict different classes; NodeFailure.
+std::optional<AnyEvaluation> addUpNodes(Exchange& exchange, const NodeLink& link, std::int64_t failedAt,
+                                        const std::optional<AnyEvaluation>& own);
 
 }  // namespace muster

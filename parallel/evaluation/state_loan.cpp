@@ -4,7 +4,6 @@
 #include <mutex>
 #include <utility>
 
-#include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/device/memory_room.h"
 

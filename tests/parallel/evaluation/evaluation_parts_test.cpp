@@ -3,7 +3,6 @@
 
 #include "muster/core/eval/evaluation.h"
 #include "muster/parallel/evaluation/evaluation_run.h"
-#include "muster/parallel/evaluation/node_counts.h"
 #include "muster/parallel/evaluation/state_loan.h"
 #include "muster/parallel/runtime/replica_thread.h"
 #include "tests/parallel/nodes/on_exchanges.h"
