@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "muster/core/base/error.h"
 #include "muster/core/base/owner_process.h"
 #include "muster/core/nn/network.h"
 #include "muster/core/ops/axpy.h"
 #include "muster/core/optim/finite_gradient.h"
 #include "muster/parallel/data_parallel/replica.h"
-#include "muster/parallel/runtime/replica_check.h"
 
 namespace muster {
 namespace {
@@ -32,7 +30,23 @@ void checkOptions(const std::vector<Device>& devices, int dim, const DataParalle
 }  // namespace
 
 struct DataParallel::Impl {
-  Impl(Model& m, const std::vector<Device>& devices, int d, const DataParallelOptions& options);
+  Impl(Model& m, const std::vector<Device>& devices, int d, const DataParallelOptions& options)
+      : model(m),
+        usersDim(d),
+        dim(dynamic_cast<const Network*>(&m) ? 0 : d),
+        sums(static_cast<int>(devices.size())) {
+    checkOptions(devices, usersDim, options);
+    placements = placeAndClaim(static_cast<int>(devices.size()), devices, options.threadsPerReplica,
+                               options.pinThreads, options.mathMode);
+    for (const auto& placement : placements.workers)
+      replicas.push_back(std::make_unique<Replica>(static_cast<int>(replicas.size()), placement,
+                                                   options.threadsPerReplica, sums));
+    runOnAll(replicas, "could not be started", [&](Replica& replica) {
+      if (options.init) options.init(replica.thread.index());
+      replica.thread.makeContext();
+      replica.thread.context().setPeers(&replica.peers);
+    });
+  }
 
   /// The first `count` replicas, which share a pass.
   Replicas first(std::size_t count) const { return Replicas(replicas).first(count); }
@@ -96,26 +110,20 @@ struct DataParallel::Impl {
     model.requireNotTrainedElsewhere("data parallel: forward");
     active = 0;  // so that `backward` is refused after a failure
     checkInput(input);
-    outputMoved = false;
     if (dim == usersDim) return forwardSplit(input, output);
-    examplesFirst(input, usersDim, movedInput);
+    moveExamples(input, usersDim, 0, movedInput);
     forwardSplit(movedInput, movedOutput);
     const int rank = movedOutput.shape().rank();
-    outputMoved = rank > 2 && rank > usersDim;
-    if (outputMoved) {
-      examplesAt(usersDim, movedOutput, output);
-    } else {
-      output.resize(movedOutput.shape(), movedOutput.dtype());
-      copy(movedOutput, output);
-    }
+    outputDim = rank > 2 && rank > usersDim ? usersDim : 0;
+    moveExamples(movedOutput, 0, outputDim, output);
     outputShape = output.shape();
   }
   void backward(const Tensor& gradOutput, Tensor* gradInput) {
     checkGradOutput(gradOutput);
     if (dim == usersDim) return backwardSplit(gradOutput, gradInput);
-    if (outputMoved) examplesFirst(gradOutput, usersDim, movedGradOutput);
-    backwardSplit(outputMoved ? movedGradOutput : gradOutput, gradInput ? &movedGradInput : nullptr);
-    if (gradInput) examplesAt(usersDim, movedGradInput, *gradInput);
+    moveExamples(gradOutput, outputDim, 0, movedGradOutput);
+    backwardSplit(movedGradOutput, gradInput ? &movedGradInput : nullptr);
+    if (gradInput) moveExamples(movedGradInput, 0, usersDim, *gradInput);
   }
   // With tensors that are split along `dim`.
   void forwardSplit(const Tensor& input, Tensor& output) {
@@ -137,7 +145,8 @@ struct DataParallel::Impl {
     outputShape = output.shape();
     outputType = output.dtype();
     if (train) {
-      takeStatistics();
+      for (std::size_t b = 0; b < blocks.statistics.size(); ++b)
+        copy(replicas[0]->blocks.statistics[b], blocks.statistics[b]);
       ++pass;
     }
     active = parts.size();
@@ -162,16 +171,11 @@ struct DataParallel::Impl {
   void setChanged() {
     for (const auto& replica : replicas) replica->stale = true;
   }
-  void takeStatistics() {
-    if (blocks.statistics.empty()) return;
-    for (std::size_t b = 0; b < blocks.statistics.size(); ++b)
-      copy(replicas[0]->blocks.statistics[b], blocks.statistics[b]);
-  }
 
   Model& model;
-  const int usersDim;        // of the examples in the user's tensors
-  const int dim;             // along which they are split: a network's examples come first
-  bool outputMoved = false;  // whether the output's examples are in `usersDim`, and the model's come first
+  const int usersDim;  // of the examples in the user's tensors
+  const int dim;       // along which they are split: a network's examples come first
+  int outputDim = 0;   // of the examples in the user's output
   Tensor movedInput, movedOutput, movedGradOutput, movedGradInput;  // with the examples first
   const OwnerProcess owner;
   Placements placements;
@@ -185,25 +189,6 @@ struct DataParallel::Impl {
   PeerSums sums;                                   // for the replicas in a pass
   std::vector<std::unique_ptr<Replica>> replicas;  // last: destroyed before the members that threads use
 };
-
-DataParallel::Impl::Impl(Model& m, const std::vector<Device>& devices, int d,
-                         const DataParallelOptions& options)
-    : model(m),
-      usersDim(d),
-      dim(dynamic_cast<const Network*>(&m) ? 0 : d),
-      sums(static_cast<int>(devices.size())) {
-  checkOptions(devices, usersDim, options);
-  placements = placeAndClaim(static_cast<int>(devices.size()), devices, options.threadsPerReplica,
-                             options.pinThreads, options.mathMode);
-  for (const auto& placement : placements.workers)
-    replicas.push_back(std::make_unique<Replica>(static_cast<int>(replicas.size()), placement,
-                                                 options.threadsPerReplica, sums));
-  runOnAll(replicas, "could not be started", [&](Replica& replica) {
-    if (options.init) options.init(replica.thread.index());
-    replica.thread.makeContext();
-    replica.thread.context().setPeers(&replica.peers);
-  });
-}
 
 DataParallel::DataParallel(Model& model, const std::vector<Device>& devices, int dim,
                            const DataParallelOptions& options)

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "muster/core/base/error.h"
 #include "muster/core/ops/accumulate.h"
 #include "muster/parallel/exchange/tensor_parts.h"
 

@@ -30,9 +30,8 @@ void scatterPart(const Tensor& whole, int dim, Part part, Tensor& shard, Context
 /// @throws InvalidArgument unless `shard` has the shape of that part and the element type of `whole`.
 void gatherPart(const Tensor& shard, int dim, Part part, Tensor& whole, Context& context);
 
-/// Moves dimension `dim` of `from` to the front: [T, N, F] becomes [N, T, F] for 1. Row-major, on the CPU.
-void examplesFirst(const Tensor& from, int dim, Tensor& into);
-/// The opposite: moves the first dimension of `from` to place `dim`.
-void examplesAt(int dim, const Tensor& from, Tensor& into);
+/// Moves a dimension to the front, from there, or nowhere: from 1 to 0, [T, N, F] becomes [N, T, F].
+/// @param at, to  its places; one of them is 0. @param from, into  row-major, on the CPU.
+void moveExamples(const Tensor& from, int at, int to, Tensor& into);
 
 }  // namespace muster

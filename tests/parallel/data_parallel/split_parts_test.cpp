@@ -67,10 +67,10 @@ TEST_CASE("a part that is not within the tensor, or of another shape, is refused
 TEST_CASE("the examples' dimension is moved to the front, and back") {
   const Tensor sequences = counted({3, 2, 2});  // [T, N, F]
   Tensor first, back;
-  examplesFirst(sequences, 1, first);
+  moveExamples(sequences, 1, 0, first);
   CHECK(first.shape() == Shape{2, 3, 2});
   CHECK(valuesOf(first) == std::vector<float>{0, 1, 4, 5, 8, 9, 2, 3, 6, 7, 10, 11});
-  examplesAt(1, first, back);
+  moveExamples(first, 0, 1, back);
   CHECK(back.shape() == Shape{3, 2, 2});
   CHECK(valuesOf(back) == valuesOf(sequences));
   CHECK(withSize({3, 2, 2}, 1, 5) == Shape{3, 5, 2});
