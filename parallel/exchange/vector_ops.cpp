@@ -82,6 +82,15 @@ void detail::requireMean(std::span<const double> weights, double keep) {
   require(total > 0, "mean: the weights sum to {}, so there is no mean", total);
 }
 
+void detail::combineOf(std::size_t w, std::initializer_list<Operand> operands, const Tensor& target,
+                       Slice slice, Context& context) {
+  std::array<Term, kMostOperands> terms;
+  std::size_t count = 0;
+  for (const auto& [factor, values] : operands)
+    if (factor != 0) terms.at(count++) = {factor, viewOf(values[w])};
+  linearCombination(std::span(terms).first(count), target, slice.begin, slice.end, context);
+}
+
 void VectorOps::requireWaiting(std::string_view op, bool may) const {
   require(may, "{}: it makes participants wait for each other, which is not possible {}", op,
           waiting_ == Waiting::None ? "before a round ends" : "if workers arrive one by one");
@@ -116,19 +125,15 @@ void VectorOps::combine(std::span<const Tensor> target, std::initializer_list<Op
   requireOneEach("combine: targets", target.size(), participants());
   for (const Operand& operand : operands)
     requireOneEach("combine: values of an operand", operand.values.size(), participants());
-  std::array<Term, kMostOperands> terms;
   const auto combineShare = [&](const Share& share) {
     for (std::size_t i = 0; i < share.workers.size(); ++i) {
       if (detail::seenBefore(target, share.workers, i)) continue;
       const std::size_t worker = share.workers[i], before = share.workers[i > 0 ? i - 1 : 0];
-      std::size_t count = 0;
       if (i > 0 && alike(operands, target, before, worker))
-        terms[count++] = {1, viewOf(target[before])};
+        linearCombination(std::array{Term{1, viewOf(target[before])}}, target[worker], share.slice.begin,
+                          share.slice.end, share.context);
       else
-        for (const Operand& operand : operands)
-          if (operand.factor != 0) terms[count++] = {operand.factor, viewOf(operand.values[worker])};
-      linearCombination(std::span(terms).first(count), target[worker], share.slice.begin, share.slice.end,
-                        share.context);
+        detail::combineOf(worker, operands, target[worker], share.slice, share.context);
     }
   };
   named(target.front(), [&] {

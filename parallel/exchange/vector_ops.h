@@ -21,6 +21,9 @@ namespace detail {
 
 /// @throws InvalidArgument unless there is a mean with these weights.
 void requireMean(std::span<const double> weights, double keep);
+/// Writes the sum of factor * values to worker w's target: see VectorOps::combine.
+void combineOf(std::size_t w, std::initializer_list<Operand> operands, const Tensor& target, Slice slice,
+               Context& context);
 /// Whether an earlier worker of the list has the same tensor: a device's merged copy is written once.
 bool seenBefore(std::span<const Tensor> tensors, std::span<const std::size_t> workers, std::size_t at);
 /// Throws NonFiniteScore with the number and the block that a merge could not write.
@@ -75,6 +78,14 @@ class VectorOps {
   /// device, from operands that its workers have in common.
   void combine(std::span<const Tensor> target, std::initializer_list<Operand> operands,
                const Fragment& fragment);
+  /// As `combine` of all elements, for the workers for which `of(worker)` is true.
+  template <typename F>
+  void combineFor(F of, std::span<const Tensor> target, std::initializer_list<Operand> operands) {
+    eachShare(target.front().elements(), [&](const Share& share) {
+      for (const std::size_t w : share.workers)
+        if (of(w)) detail::combineOf(w, operands, target[w], share.slice, share.context);
+    });
+  }
   /// Moves the replicas towards `from`: replica = keep * replica + (1 - keep) * from. With keep 0 they become
   /// copies, with 1 they do not change.
   void writeBack(std::span<const Tensor> from, std::span<const Tensor> replicas, double keep,

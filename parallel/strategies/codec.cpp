@@ -1,6 +1,5 @@
 #include "muster/parallel/strategies/codec.h"
 
-#include "muster/core/base/error.h"
 #include "muster/core/ops/low_rank.h"
 #include "muster/parallel/strategies/option_fields.h"
 

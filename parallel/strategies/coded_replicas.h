@@ -23,31 +23,12 @@ struct CodedMemory {
 /// @param together  whether a sender sends for several workers.
 CodedMemory codedMemory(std::span<const StrategyBlock> declared, bool together);
 
-/// What the senders of an exchange send: the means of their workers' replicas, if a sender is not a single
-/// worker.
-class SenderMeans {
- public:
-  /// @param coded  the block kCoded.
-  void begin(const StrategyState& coded, std::size_t participants);
-  /// Forms the means of a fragment (float64, rounded once). @return [participant] the sum of a sender's
-  /// weights for its first worker; 0 for the others.
-  std::span<const double> form(std::span<const double> weights, const Fragment& fragment, MergeOps& ops);
-  /// [worker or sender] what they send parts of.
-  std::span<const Tensor> values(MergeOps& ops) const;
-
- private:
-  std::size_t senders_ = 0;
-  std::vector<Tensor> means_;                 // [sender] for senders here; empty: each sends its replica
-  std::vector<std::vector<Term>> terms_;      // [sender] of these means
-  std::vector<std::vector<double>> weights_;  // [participant] written by it: weights, 0: no sender
-};
-
 }  // namespace detail
 
 /// A strategy's codec in a training.
 class CodedReplicas {
  public:
-  explicit CodedReplicas(const Codec& codec) : codec_(codec), coder_(codec) {}
+  explicit CodedReplicas(const Codec& codec) : codec_(codec) {}
 
   /// Whether replicas are sent as they are.
   bool whole() const { return sendsWhole(codec_); }
@@ -77,33 +58,41 @@ class CodedReplicas {
   const SharedBlock& sent() const { return sent_; }
 
  private:
-  /// Operands whose sum all workers know.
   using Base = std::initializer_list<Operand>;
-  /// A fragment as nodes send it to each other.
-  struct Packed {
+  /// A fragment as it is sent.
+  struct Sent {
     const Fragment* fragment;
-    Tensor bytes;                      // [node] of one size
+    detail::ReplicaCoder coder;
+    // Over nodes:
+    Tensor packed = {};                // [node] bytes of one size
     std::vector<double> weights = {};  // [node]
     Tensor into = {};
 
     /// The bytes of one node.
-    std::span<std::byte> of(std::size_t node, std::size_t nodes) const;
+    std::span<std::byte> packedOf(std::size_t node, std::size_t nodes) const;
   };
-  void beginNodes(const Exchange& exchange, std::span<const Fragment> fragments);
+  /// Forms the means that senders of several workers send (float64, rounded once). @return [participant] the
+  /// sum of a sender's weights for its first worker; 0 for the others.
+  std::span<const double> formMeans(std::span<const double> weights, const Fragment& fragment, MergeOps& ops);
+  /// [worker or sender] what they send parts of.
+  std::span<const Tensor> values(MergeOps& ops) const;
   void gatherEncoded(std::span<const double> weights, Base base, double remember, const Fragment& fragment,
                      const Tensor& into, MergeOps& ops, bool later);
-  void finish(const Packed& packed, Context& context) const;
+  void finish(const Sent& sent, Context& context) const;
 
   const Codec codec_;
-  detail::ReplicaCoder coder_;
-  detail::SenderMeans senders_;
   SharedBlock sent_;
+  std::vector<Sent> fragments_;
+
+  // If a sender is not a single worker:
+  std::vector<Tensor> means_;                 // [sender] for senders here; empty: each sends its replica
+  std::vector<std::vector<Term>> terms_;      // [sender] of these means
+  std::vector<std::vector<double>> weights_;  // [participant] written by it: weights, 0: no sender
 
   // Over nodes:
   std::size_t node_ = 0;
-  std::vector<Packed> packed_;   // [fragment]; empty on one node
-  std::vector<Tensor> decoded_;  // [node]
-  Tensor means_, factors_;       // for matrices: the block kMeans, and another node's factors
+  std::vector<Tensor> decoded_;           // [node]; empty on one node
+  Tensor meanFactors_, receivedFactors_;  // for matrices: the block kMeans, and another node's factors
 };
 
 }  // namespace muster

@@ -35,19 +35,17 @@ TEST_CASE("the bytes of a fragment follow from the codec") {
         Case{TopKCodec{.share = 1}, 4 * 144}, Case{PowerSgdCodec{.rank = 2}, 4 * 16 + 4 * 2 * 16},
         Case{PowerSgdCodec{.rank = 6}, 4 * 144}}) {
     CAPTURE(describe(c.codec));
-    detail::ReplicaCoder coder(c.codec);
-    coder.begin(parameters(), std::span(&all, 1));
-    CHECK(coder.packedBytes(all) == c.bytes);
+    CHECK(detail::ReplicaCoder(c.codec, parameters(), all).packedBytes() == c.bytes);
   }
 }
 
 TEST_CASE("the largest elements are a share of those that are no padding") {
-  detail::ReplicaCoder coder(TopKCodec{.share = 0.5});
-  coder.begin(parameters(), {});
-  CHECK(coder.codingOf({0, 144}).largest == 66);   // of 131
-  CHECK(coder.codingOf({128, 144}).largest == 2);  // of 3
+  const auto largest = [](const SharedBlock& of, Slice slice) {  // of 8 bytes each
+    return detail::ReplicaCoder(TopKCodec{.share = 0.5}, of, {{slice}}).packedBytes() / 8;
+  };
   SharedBlock plain = parameters();
+  CHECK(largest(plain, {0, 144}) == 66);   // of 131
+  CHECK(largest(plain, {128, 144}) == 2);  // of 3
   plain.segments.reset();
-  coder.begin(plain, {});
-  CHECK(coder.codingOf({128, 144}).largest == 8);  // of 16
+  CHECK(largest(plain, {128, 144}) == 8);  // of 16
 }
