@@ -9,7 +9,6 @@
 
 #include "muster/core/nn/listener.h"
 #include "muster/parallel/exchange/merge_ops.h"
-#include "muster/parallel/strategies/arrivals.h"
 #include "muster/parallel/strategies/strategy_traits.h"
 
 namespace muster {

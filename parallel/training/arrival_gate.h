@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "muster/core/base/mutex.h"
-#include "muster/parallel/strategies/arrivals.h"
+#include "muster/parallel/strategies/strategy_traits.h"
 
 namespace muster {
 

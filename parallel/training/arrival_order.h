@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "muster/core/optim/schedule.h"
-#include "muster/parallel/strategies/arrivals.h"
+#include "muster/parallel/strategies/strategy_traits.h"
 
 namespace muster {
 

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "muster/core/base/queue.h"

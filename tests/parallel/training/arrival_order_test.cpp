@@ -8,7 +8,7 @@
 #include <random>
 #include <string>
 
-#include "muster/parallel/strategies/arrivals.h"
+#include "muster/parallel/strategies/strategy_traits.h"
 
 using namespace muster;
 
