@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <ranges>
 
-#include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
-#include "muster/parallel/strategies/named_options.h"
+#include "muster/parallel/strategies/option_fields.h"
 #include "muster/strategies.h"  // all strategies, written by CMake
 
 namespace muster {
@@ -16,12 +15,6 @@ constexpr std::size_t kColumns = 110, kIndent = 19;
 template <typename... T>
 void addNamed(std::vector<NamedStrategy>& all, int workers, std::tuple<T...>*) {
   (std::ranges::move(T::named(workers), std::back_inserter(all)), ...);
-}
-
-std::vector<std::string> namesOf(const auto& all) {
-  std::vector<std::string> names;
-  for (const auto& one : all) names.push_back(one.name);
-  return names;
 }
 
 /// The words in indented lines of at most kColumns.
@@ -43,36 +36,25 @@ std::vector<std::string> wordsOf(std::string_view text) {
   return words;
 }
 
-/// The words of an option that the strategy accepts.
-std::vector<std::string> acceptedWords(const NamedStrategy& strategy, const StrategyOption& option,
-                                       int workers) {
-  auto words = wordsOf(option.kind);
-  std::erase(words, "or");
-  for (auto& word : words)
-    if (word.ends_with(',')) word.pop_back();
-  std::erase_if(words, [&](const auto& word) {
-    try {
-      strategyNamed(strategy.name, fmt::format("{}={}", option.name, word), workers);
-      return false;
-    } catch (const InvalidArgument&) {
-      return true;
-    }
-  });
-  return words;
-}
-
 std::string describe(const NamedStrategy& strategy, int workers) {
   auto about = wordsOf(strategy.description + ".");
   about.push_back("Source: " + strategy.source);  // on one line
   auto text = wrapped(about);
   text.replace(0, kIndent, fmt::format("{:<{}}", strategy.name, kIndent));
   std::vector<std::string> words;
-  for (const auto& option : optionsOf(strategy.options)) {
-    if (option.name.starts_with("period")) continue;  // the same for all strategies: see kPeriods
-    const bool isChoice = option.kind.find(" or ") != std::string::npos && option.kind != "true or false";
-    words.push_back(fmt::format(
-        "{}={}{}", option.name, option.preset,
-        isChoice ? fmt::format(" ({})", orList(acceptedWords(strategy, option, workers))) : std::string()));
+  for (auto& option : optionsOf(strategy.options)) {
+    if (option.name.starts_with("period")) continue;     // the same for all strategies: see kPeriods
+    std::erase_if(option.words, [&](const auto& word) {  // that this strategy refuses
+      try {
+        strategyNamed(strategy.name, fmt::format("{}={}", option.name, word), workers);
+        return false;
+      } catch (const InvalidArgument&) {
+        return true;
+      }
+    });
+    words.push_back(
+        fmt::format("{}={}{}", option.name, option.preset,
+                    option.words.empty() ? "" : fmt::format(" ({})", detail::orList(option.words))));
   }
   return text + wrapped(words);
 }
@@ -124,14 +106,17 @@ std::vector<NamedStrategy> namedStrategies(int workers) {
 AnyStrategy strategyNamed(std::string_view name, std::string_view options, int workers) {
   auto all = namedStrategies(workers);
   const auto found = std::ranges::find(all, name, &NamedStrategy::name);
-  if (found == all.end()) refuseUnknown("strategy", name, namesOf(all));
-  AnyStrategy& strategy = found->options;
+  if (found == all.end()) {
+    std::vector<std::string> names;
+    for (const auto& one : all) names.push_back(one.name);
+    detail::refuseUnknown("strategy", name, names);
+  }
   try {
-    setOptions(strategy, options);
+    setOptions(found->options, options);
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("strategy {}: {}", name, error.what()));
   }
-  return strategy;
+  return found->options;
 }
 
 std::string describeStrategies(int workers) {

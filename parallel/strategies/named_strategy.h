@@ -21,9 +21,10 @@ struct NamedStrategy {
 /// An option, as a table shows it. Options within another one have a path as their name: "period.alpha".
 struct StrategyOption {
   std::string name;
-  std::string preset;       ///< its default
-  std::string kind;         ///< "number", "true or false", or the words that it may be
-  std::string description;  ///< a phrase without a full stop
+  std::string preset;                   ///< its default
+  std::string kind;                     ///< "number", "true or false", or the words that it may be
+  std::string description;              ///< a phrase without a full stop
+  std::vector<std::string> words = {};  ///< those of its kind
 };
 
 /// All strategies of the library, sorted by name. Some defaults depend on the number of workers.
@@ -35,6 +36,9 @@ std::vector<NamedStrategy> namedStrategies(int workers);
 /// @throws InvalidArgument for an unknown name or option, with the nearest known one, and for a value of
 ///         another kind or out of range.
 AnyStrategy strategyNamed(std::string_view name, std::string_view options, int workers);
+
+/// Replaces a strategy's options by those of a text, as strategyNamed does.
+void setOptions(AnyStrategy& strategy, std::string_view options);
 
 /// The options that can be given by name.
 std::vector<StrategyOption> optionsOf(AnyStrategy strategy);

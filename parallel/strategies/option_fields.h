@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/ranges.h>
+
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -9,9 +11,33 @@
 #include <variant>
 #include <vector>
 
+#include "muster/core/base/comma_list.h"
 #include "muster/core/base/fields.h"
+#include "muster/core/base/nearest_word.h"
 
 namespace muster::detail {
+
+/// As in "average, keep or reset".
+inline std::string orList(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    text.append(i == 0 ? "" : i + 1 == words.size() ? " or " : ", ").append(words[i]);
+  return text;
+}
+
+/// Throws InvalidArgument, as in `there is no option "rat"; the nearest is rate, of every, momentum, rate`.
+[[noreturn]] inline void refuseUnknown(std::string_view what, std::string_view word,
+                                       const std::vector<std::string>& known) {
+  const auto hint = known.empty() ? "; it has none" : nearestOfHint(word, known);
+  throw InvalidArgument(fmt::format("there is no {} \"{}\"{}", what, word, hint));
+}
+
+/// Reads a number, which must be the whole text. @return false if it is not.
+template <typename T>
+bool readNumber(std::string_view text, T& number) {
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc{} && rest == text.data() + text.size();
+}
 
 /// Describes the option `updaterState` of a strategy.
 inline constexpr std::string_view kUpdaterStateField = "what a merge does with the updater's state";
@@ -42,16 +68,8 @@ void variantField(Fields& fields, std::string_view name, std::variant<T...>& val
   fields.object(name, type, [&](Fields& inside) {
     if (type != names[value.index()]) {
       std::size_t i = 0;
-      bool found = false;
-      const auto take = [&]<typename U>(std::type_identity<U>) {
-        if (names[i++] != type) return;
-        value.template emplace<U>();
-        found = true;
-      };
-      (take(std::type_identity<T>()), ...);
-      std::string known;
-      for (const auto word : names) known.append(known.empty() ? "" : ", ").append(word);
-      require(found, "there is no type \"{}\"; there are {}", type, known);
+      const bool found = ((names[i++] == type && (value.template emplace<T>(), true)) || ...);
+      require(found, "there is no type \"{}\"; there are {}", type, fmt::join(names, ", "));
     }
     std::visit([&](auto& alternative) { each(inside, alternative); }, value);
   });
@@ -64,28 +82,19 @@ void optionalField(Fields& fields, std::string_view name, std::optional<T>& valu
   std::string text = value ? fmt::format("{}", *value) : std::string(kNone);
   fields.field(name, text);
   if (text == kNone) return value.reset();
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value.emplace());
-  require(error == std::errc{} && rest == end, "{} must be a number or none, got \"{}\"", name, text);
+  require(readNumber(text, value.emplace()), "{} must be a number or none, got \"{}\"", name, text);
 }
 
 /// Visits a list of numbers as text with commas, an empty list as the word `empty`.
 inline void listField(Fields& fields, std::string_view name, std::vector<double>& values,
                       std::string_view empty) {
-  std::string text;
-  for (const double value : values) text += fmt::format("{}{}", text.empty() ? "" : ",", value);
-  if (values.empty()) text = empty;
+  std::string text = values.empty() ? std::string(empty) : fmt::format("{}", fmt::join(values, ","));
   fields.field(name, text);
   values.clear();
   if (text == empty) return;
-  const char *at = text.data(), *const end = at + text.size();
-  for (bool more = true; more;) {
-    const auto [rest, error] = std::from_chars(at, end, values.emplace_back());
-    more = rest != end;
-    require(error == std::errc{} && (!more || *rest == ','),
-            "{} must be {} or numbers as in \"1,0.5\", got \"{}\"", name, empty, text);
-    at = rest + (more ? 1 : 0);
-  }
+  for (const auto number : commaList(text))
+    require(readNumber(number, values.emplace_back()), "{} must be {} or numbers as in \"1,0.5\", got \"{}\"",
+            name, empty, text);
 }
 
 }  // namespace muster::detail

@@ -93,9 +93,9 @@ std::string lostWork(const Ledger& ledger) {
 
 RuleText ruleText(AnyStrategy strategy, bool all) {
   RuleText rule{.description = strategy.make()->describe(), .options = {}};
-  for (const auto& [name, value, kind, description] : optionsOf(strategy)) {
-    if (!all && name.starts_with("measure")) continue;  // changes only what listeners receive
-    rule.options += fmt::format("{}{}={}", rule.options.empty() ? "" : ",", name, value);
+  for (const auto& option : optionsOf(strategy)) {
+    if (!all && option.name.starts_with("measure")) continue;  // changes only what listeners receive
+    rule.options += fmt::format("{}{}={}", rule.options.empty() ? "" : ",", option.name, option.preset);
   }
   return rule;
 }

@@ -1,7 +1,7 @@
 #include "muster/parallel/strategies/option_fields.h"
 
 #include "muster/parallel/strategies/averaging.h"
-#include "muster/parallel/strategies/named_options.h"
+#include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/saved_numbers.h"
 #include "tests/support/thrown.h"
 
