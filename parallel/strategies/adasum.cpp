@@ -4,9 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <vector>
 
-#include "muster/core/base/error.h"
 #include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/option_fields.h"
@@ -15,20 +13,21 @@
 namespace muster {
 namespace {
 
-constexpr std::string_view kOther = "other replica";
+constexpr const char* kOther = "other replica";
 
 /// The dot products of a pair, from which its sum is formed.
 struct Products {
   double ab = 0, aa = 0, bb = 0;
-  double factorOfA() const { return std::isnormal(aa) ? 1 - ab / (2 * aa) : 1; }
-  double factorOfB() const { return std::isnormal(bb) ? 1 - ab / (2 * bb) : 1; }
+  std::pair<double, double> factors() const {
+    return {std::isnormal(aa) ? 1 - ab / (2 * aa) : 1, std::isnormal(bb) ? 1 - ab / (2 * bb) : 1};
+  }
 };
 
 /// Works on the replicas pair by pair: a becomes the sum of a and b. Then all replicas take worker 0's
 /// values.
-class AdasumStrategy final : public PeriodicStrategy {
+class AdasumStrategy final : public PeriodicStrategy<Adasum> {
  public:
-  explicit AdasumStrategy(const Adasum& options) : PeriodicStrategy(options), options_(options) {}
+  explicit AdasumStrategy(const Adasum& options) : PeriodicStrategy(options, "gain") {}
 
   std::string describe() const override {
     return fmt::format("adaptive summation {}{}", options_.frequency.describe(),
@@ -39,10 +38,7 @@ class AdasumStrategy final : public PeriodicStrategy {
         std::has_single_bit(static_cast<unsigned>(workers)),
         "adasum: the number of workers must be a power of two, because workers are merged in pairs, got {}",
         workers);
-    std::vector<StrategyBlock> blocks = {{.name = std::string(kOther), .saved = false}};
-    sending_.declare(blocks);
-    period_.declare(blocks);
-    return blocks;
+    return withCommon({{.name = kOther, .saved = false}}, /*means=*/false);
   }
   StrategyTraits traits(int) const override {
     return {.updaterState = options_.updaterState,
@@ -65,15 +61,19 @@ class AdasumStrategy final : public PeriodicStrategy {
     std::size_t most = 0;
     for (std::size_t distance = 1; distance < workers_; distance *= 2)
       most = std::max(most, pairsAtOnce(distance));
-    numbers_.assign(workers_, {});
+    products_.assign(workers_, {});
     for (std::size_t w = 0; w < workers_; ++w)
-      if (exchange.isHere(w)) numbers_[w].resize(3 * segments_.size() * most);
+      if (exchange.isHere(w)) products_[w].resize(segments_.size() * most);
     gains_.assign(segments_.size() * workers_, 1.0);
   }
 
   void land(int, const Round& round, MergeOps& ops) override {
     const SharedBlock& parameters = ops.block(BlockKind::Parameters);
-    takeSent(round.weights, parameters, ops);
+    if (!sending_.whole()) {
+      const auto sent =
+          sending_.send(round.weights, {{1, parameters.mergedCopies}}, /*remember=*/1, all_, ops);
+      ops.combineFor([&](std::size_t w) { return round.weights[w] > 0; }, parameters.replicas, {{1, sent}});
+    }
     if (isFirstHere(ops)) std::ranges::fill(gains_, 1.0);
     for (std::size_t distance = 1; distance < workers_; distance *= 2) {
       const std::size_t pairs = workers_ / (2 * distance), atOnce = pairsAtOnce(distance);
@@ -86,28 +86,16 @@ class AdasumStrategy final : public PeriodicStrategy {
       ops.countBytes(static_cast<std::int64_t>(parameters.mergedCopy().bytes()));
     ops.mergeOthers(round.weights);
   }
-  MergeReport report() const override {
+
+ private:
+  double measured() const override {
     double sum = 0, elements = 0;
     for (std::size_t s = 0; s < segments_.size(); ++s) {
       const auto size = static_cast<double>(segments_[s].length());
       sum += size * gains_[s * workers_];
       elements += size;
     }
-    values_ = {{period_.value(), {"gain", elements > 0 ? sum / elements : 0}}};
-    return {.values = values_};
-  }
-
- private:
-  /// With a codec: replaces each replica by the values that were sent.
-  void takeSent(std::span<const double> weights, const SharedBlock& parameters, MergeOps& ops) const {
-    if (sending_.whole()) return;
-    const auto sent = sending_.send(weights, {{1, parameters.mergedCopies}}, /*remember=*/1, all_, ops);
-    ops.eachShare(all_.elements(), [&](const Share& share) {
-      for (const std::size_t w : share.workers)
-        if (weights[w] > 0)
-          linearCombination(std::array{Term{1, sent[w]}}, parameters.replicas[w], share.slice.begin,
-                            share.slice.end, share.context);
-    });
+    return elements > 0 ? sum / elements : 0;
   }
   /// Each worker sends its sum once; worker 0 sends the result. Over nodes, workers that join a worker of
   /// their own node send nothing.
@@ -126,43 +114,37 @@ class AdasumStrategy final : public PeriodicStrategy {
   /// Joins worker 0 with worker `distance`, 2 `distance` with 3 `distance`, ...: `count` pairs from one on.
   void joinPairs(std::size_t distance, std::size_t from, std::size_t count, const SharedBlock& parameters,
                  MergeOps& ops) {
-    auto& numbers = numbers_[static_cast<std::size_t>(ops.participant())];
-    const auto products = std::span(numbers).first(3 * segments_.size() * count);
-    std::ranges::fill(products, 0.0);
-    const auto productsOf = [&](std::size_t pair, std::size_t s) {
-      return &products[3 * ((pair - from) * segments_.size() + s)];
-    };
-    for (std::size_t pair = from; pair < from + count; ++pair) {
-      const std::size_t a = 2 * distance * pair;
+    const std::size_t segments = segments_.size();
+    auto& own = products_[static_cast<std::size_t>(ops.participant())];
+    const auto products = std::span(own).first(segments * count);  // [pair][segment]
+    std::ranges::fill(products, Products{});
+    for (std::size_t pair = 0; pair < count; ++pair) {
+      const std::size_t a = 2 * distance * (from + pair);
       const Tensor &x = parameters.replicas[a], &start = parameters.mergedCopies[a];
       const Tensor y = ops.fetch(parameters.replicas, a + distance, a, ops.own(kOther));
       eachPart(a, ops, [&](std::size_t s, Slice part, Context& context) {
-        double* const at = productsOf(pair, s);
-        at[0] += innerProduct(x, y, start, part.begin, part.end, context);
-        at[1] += innerProduct(x, x, start, part.begin, part.end, context);
-        at[2] += innerProduct(y, y, start, part.begin, part.end, context);
+        auto& [ab, aa, bb] = products[pair * segments + s];
+        ab += innerProduct(x, y, start, part.begin, part.end, context);
+        aa += innerProduct(x, x, start, part.begin, part.end, context);
+        bb += innerProduct(y, y, start, part.begin, part.end, context);
       });
     }
-    ops.allReduce(products);
-    for (std::size_t pair = from; pair < from + count; ++pair) {
-      const std::size_t a = 2 * distance * pair, b = a + distance;
-      const auto of = [&](std::size_t s) {
-        const double* const at = productsOf(pair, s);
-        return Products{.ab = at[0], .aa = at[1], .bb = at[2]};
-      };
+    ops.allReduce({reinterpret_cast<double*>(products.data()), 3 * products.size()});
+    for (std::size_t pair = 0; pair < count; ++pair) {
+      const std::size_t a = 2 * distance * (from + pair), b = a + distance;
       const Tensor &x = parameters.replicas[a], &start = parameters.mergedCopies[a];
       const Tensor y = movesBetweenNodes(distance) ? ops.own(kOther)[a]
                                                    : ops.fetch(parameters.replicas, b, a, ops.own(kOther));
       eachPart(a, ops, [&](std::size_t s, Slice part, Context& context) {
         // start + f d_x + g d_y with moves d from the start, written so that equal replicas are copied.
-        const double f = of(s).factorOfA(), g = of(s).factorOfB();
+        const auto [f, g] = products[pair * segments + s].factors();
         linearCombination(std::array{Term{f, x}, Term{g, y}, Term{1 - f - g, start}}, x, part.begin, part.end,
                           context);
       });
-      if (!isFirstHere(ops)) continue;
-      for (std::size_t s = 0; s < segments_.size(); ++s) {
+      for (std::size_t s = 0; s < segments && isFirstHere(ops); ++s) {
+        const auto [f, g] = products[pair * segments + s].factors();
         double* const gains = &gains_[s * workers_];
-        gains[a] = of(s).factorOfA() * gains[a] + of(s).factorOfB() * gains[b];
+        gains[a] = f * gains[a] + g * gains[b];
       }
     }
   }
@@ -179,13 +161,11 @@ class AdasumStrategy final : public PeriodicStrategy {
     });
   }
 
-  const Adasum options_;
   std::size_t workers_ = 0, nodes_ = 1;
   std::vector<Slice> segments_;
-  std::vector<double> onlyFirst_;             // [worker] weights with which only worker 0 counts
-  std::vector<std::vector<double>> numbers_;  // [participant here][pair][segment] products
+  std::vector<double> onlyFirst_;                // [worker] weights with which only worker 0 counts
+  std::vector<std::vector<Products>> products_;  // [participant here][pair][segment]
   std::vector<double> gains_;  // [segment][worker] sums of factors; used by the first participant here
-  mutable std::array<MergeValue, 2> values_{};
 };
 
 }  // namespace

@@ -24,15 +24,12 @@ namespace muster {
 /// Source: Maleki et al. 2020, "Scaling distributed training with adaptive summation".
 struct Adasum {
   Period frequency = 10;  ///< iterations of each worker between merges
-  /// What a merge does with the updater's state.
   UpdaterState updaterState = UpdaterState::Average;
   /// How workers send their changes; the sums are of what was sent. Not over several nodes.
   Codec codec = {};
 
-  /// @throws InvalidArgument naming the option out of range.
   void validate() const;
   std::unique_ptr<Strategy> make() const;
-
   void fields(Fields& f);
   static std::vector<NamedStrategy> named(int workers);
 };

@@ -1,22 +1,26 @@
 #include "muster/parallel/strategies/asynchronous_outer.h"
 
 #include <algorithm>
-#include <array>
 #include <span>
+#include <variant>
 
-#include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
-#include "muster/core/ops/linear_combination.h"
+#include "muster/parallel/strategies/named_strategy.h"
+#include "muster/parallel/strategies/option_fields.h"
+#include "muster/parallel/strategies/saved_numbers.h"
 
 namespace muster {
 namespace {
 
-constexpr std::string_view kRule = "asynchronous outer";
+constexpr const char *kRule = "asynchronous outer", *kArrived = "arrived since the outer step",
+                     *kTaken = "taken", *kMeanTaken = "mean of what was taken", *kLanding = "last landing";
+constexpr double kMostSpeed = 1e6;
 
-constexpr std::string_view kArrived = "arrived since the outer step", kTaken = "taken",
-                           kMeanTaken = "mean of what was taken", kLanding = "last landing";
-/// Numbers of block kLanding: arrivals since the last outer step, and whether some worker did not continue.
-enum { kSinceStep, kApart, kArrivalNumbers };
+/// The numbers of block kLanding.
+struct LastLanding {
+  double sinceStep = 0;  // arrivals since the last outer step
+  double apart = 0;      // whether some worker did not continue
+};
 
 /// The merged copy holds W.
 class AsynchronousOuterStrategy final : public Strategy {
@@ -33,17 +37,17 @@ class AsynchronousOuterStrategy final : public Strategy {
   std::vector<StrategyBlock> blocks(int workers) const override {
     arrivals(workers);  // throws if the options do not fit this number of workers
     std::vector<StrategyBlock> all = {
-        {.name = std::string(kTaken), .place = StrategyBlock::Place::Replica, .inFlight = true},
-        {.name = std::string(kLanding),
+        {.name = kTaken, .place = StrategyBlock::Place::Replica, .inFlight = true},
+        {.name = kLanding,
          .place = StrategyBlock::Place::Replica,
-         .numbers = kArrivalNumbers,
+         .numbers = detail::kNumbersOf<LastLanding>,
          .counts = true,
          .inFlight = true},
-        {.name = std::string(kOuterMean), .dtype = DType::Float64, .saved = false},
-        {.name = std::string(kMeanTaken), .dtype = DType::Float64, .saved = false}};
+        {.name = kMean, .dtype = DType::Float64, .saved = false},
+        {.name = kMeanTaken, .dtype = DType::Float64, .saved = false}};
     if (options_.momentum > 0) {
-      all.push_back({.name = std::string(kOuterMomentum)});
-      all.push_back({.name = std::string(kArrived), .inFlight = true});
+      all.push_back({.name = kMomentum});
+      all.push_back({.name = kArrived, .inFlight = true});
     }
     sending_.declare(all);
     return all;
@@ -57,32 +61,31 @@ class AsynchronousOuterStrategy final : public Strategy {
     perStep_ = options_.arrivalsPerStep > 0 ? options_.arrivalsPerStep : workers_;
     sending_.begin(exchange, std::span(&all_, 1));
     memory_ = exchange.strategyBlock(kLanding).values.front();
-    arrivedBefore_ = sinceStep();
+    arrivedBefore_ = static_cast<std::int64_t>(last().sinceStep);
   }
   void start(MergeOps& ops) override {
     take(ops, [](std::size_t) { return true; });
   }
   RoundPlan plan(const TrainingProgress& progress) override {
-    arrivedBefore_ = memory_.defined() ? sinceStep() : 0;
-    const std::int64_t iterations =
-        memory_.defined() ? options_.frequency.at(progress) : options_.frequency.every;
+    if (!memory_.defined()) return {.iterations = options_.frequency.every};
+    arrivedBefore_ = static_cast<std::int64_t>(last().sinceStep);
+    const std::int64_t iterations = options_.frequency.at(progress);
     values_[2].value = static_cast<double>(iterations);
     return {.iterations = iterations};
   }
   void land(int, const Round& round, MergeOps& ops) override {
     const Landing now = landing(round);
     move(now, round, ops);
-    take(ops, [&](std::size_t worker) { return round.arrivals[worker].resumes; });
+    take(ops, [&](std::size_t w) { return round.arrivals[w].resumes; });
     mergeOthers(now, round, ops);
     if (ops.participant() != 0) return;
-    memory_.data<double>()[kSinceStep] = static_cast<double>(now.arrived);
-    memory_.data<double>()[kApart] = now.apart ? 1 : 0;
+    last() = {static_cast<double>(now.arrived), now.apart ? 1.0 : 0.0};
     values_[0].value = static_cast<double>(now.arrivals);
     values_[1].value = static_cast<double>(now.staleness);
   }
   /// At the end of an epoch the outer step is completed, and all workers take W.
   bool pending() const override {
-    return memory_.data<double>()[kApart] != 0 || (options_.momentum > 0 && sinceStep() > 0);
+    return last().apart != 0 || (options_.momentum > 0 && last().sinceStep > 0);
   }
   MergeReport report() const override { return {.values = values_}; }
 
@@ -128,7 +131,7 @@ class AsynchronousOuterStrategy final : public Strategy {
     std::int64_t arrived = 0;  // arrivals since the last outer step, with these
     bool apart = false;        // whether some worker does not continue from here
   };
-  std::int64_t sinceStep() const { return static_cast<std::int64_t>(memory_.data<double>()[kSinceStep]); }
+  LastLanding& last() const { return detail::numbersOf<LastLanding>(memory_); }
   Landing landing(const Round& round) const {
     Landing now;
     for (std::size_t w = 0; w < round.weights.size(); ++w) {
@@ -151,7 +154,7 @@ class AsynchronousOuterStrategy final : public Strategy {
   void move(const Landing& now, const Round& round, MergeOps& ops) const {
     const SharedBlock& parameters = ops.block(BlockKind::Parameters);
     const std::span<const Tensor> outer = parameters.mergedCopies;
-    const auto mean = ops.own(kOuterMean), meanTaken = ops.own(kMeanTaken);
+    const auto mean = ops.own(kMean), meanTaken = ops.own(kMeanTaken);
     // If all arrivals took the current W, use it without rounding: then the bits are those of OuterAveraging
     // if all arrive together, and those of the replica with rate 1 and one worker.
     const bool fresh = now.staleness == 0;
@@ -163,7 +166,7 @@ class AsynchronousOuterStrategy final : public Strategy {
     const double share = now.share, kept = fresh ? 1 - share : 1, stale = fresh ? 0 : -share;
     if (options_.momentum == 0)
       return ops.combine(outer, {{share, mean}, {kept, outer}, {stale, meanTaken}}, all_);
-    const auto momentum = ops.own(kOuterMomentum), arrived = ops.own(kArrived);
+    const auto momentum = ops.own(kMomentum), arrived = ops.own(kArrived);
     const double before = arrivedBefore_ > 0 ? 1 : 0;
     const double eta =
         options_.momentum * ((now.completes ? 1.0 : 0.0) - (options_.nesterov && fresh ? share : 0.0));
@@ -177,15 +180,12 @@ class AsynchronousOuterStrategy final : public Strategy {
       ops.combine(outer, {{share, mean}, {kept, outer}, {stale, meanTaken}, {eta, momentum}}, all_);
   }
   void mergeOthers(const Landing& now, const Round& round, MergeOps& ops) const {
-    const bool together = now.arrivals == workers_ || round.last;
+    if (now.arrivals == 0) return;
+    if (now.arrivals == workers_ || round.last) return ops.mergeOthers(round.weights);
     for (const SharedBlock& block : ops.blocks()) {
       if ((block.kind != BlockKind::UpdaterState && block.kind != BlockKind::Statistics) ||
-          block.rule == MergeRule::Keep || now.arrivals == 0)
+          block.rule == MergeRule::Keep)
         continue;
-      if (together) {
-        ops.merge(block, round.weights);
-        continue;
-      }
       ops.mergeCopy(block, round.weights,
                     1 - static_cast<double>(now.arrivals) / static_cast<double>(workers_));
       if (block.kind == BlockKind::UpdaterState)  // reset, since it is neither kept nor averaged
@@ -202,21 +202,13 @@ class AsynchronousOuterStrategy final : public Strategy {
       });
     }
   }
-  /// Sets the replicas of workers that continue to their start point. @param resumes  `bool resumes(worker)`
+  /// Sets the replicas of workers that continue to their start point. @param resumes  `bool resumes(worker)`.
   template <typename Resumes>
   void take(MergeOps& ops, Resumes resumes) const {
     const SharedBlock& parameters = ops.block(BlockKind::Parameters);
-    const auto momentum = step_.lookAhead(ops), taken = ops.own(kTaken);
-    ops.eachShare(parameters.mergedCopy().elements(), [&](const Share& share) {
-      const auto [begin, end] = share.slice;
-      for (const std::size_t w : share.workers) {
-        if (!resumes(w)) continue;
-        const Tensor& replica = parameters.replicas[w];
-        linearCombination(std::array{Term{1, parameters.mergedCopies[w]}, Term{step_.ahead(), momentum[w]}},
-                          replica, begin, end, share.context);
-        linearCombination(std::array{Term{1, replica}}, taken[w], begin, end, share.context);
-      }
-    });
+    ops.combineFor(resumes, parameters.replicas,
+                   {{1, parameters.mergedCopies}, {step_.ahead(), step_.lookAhead(ops)}});
+    ops.combineFor(resumes, ops.own(kTaken), {{1, parameters.replicas}});
   }
 
   const AsynchronousOuter options_;
@@ -230,6 +222,69 @@ class AsynchronousOuterStrategy final : public Strategy {
 };
 
 }  // namespace
+
+AsynchronousOuter AsynchronousOuter::delayedNesterov(std::vector<double> speeds) {
+  return {.frequency = 50,
+          .rate = 0.7,
+          .momentum = 0.9,
+          .nesterov = true,
+          .speeds = std::move(speeds),
+          .fewerIterationsIfSlow = true};
+}
+
+void AsynchronousOuter::validate() const {
+  detail::validateParts(*this, kRule);
+  require(!std::holds_alternative<AdaComm>(frequency.adapted),
+          "{}: period cannot be AdaComm, since batches are dealt before there are scores to adapt to", kRule);
+  OuterStep::of(*this).validate(kRule);
+  require(arrivalsPerStep >= 0, "{}: arrivalsPerStep cannot be negative, got {}", kRule, arrivalsPerStep);
+  require(clock == ArrivalClock::Virtual || clock == ArrivalClock::Wall, "{}: there is no clock {}", kRule,
+          static_cast<int>(clock));
+  for (const double speed : speeds)
+    require(speed >= 1 / kMostSpeed && speed <= kMostSpeed, "{}: speeds must be between {} and {}, got {}",
+            kRule, 1 / kMostSpeed, kMostSpeed, speed);
+  require(staleness.value_or(0) >= 0, "{}: staleness cannot be negative, got {}", kRule,
+          staleness.value_or(0));
+  require(grace >= 0, "{}: grace must be at least 0, got {}", kRule, grace);
+  if (clock == ArrivalClock::Wall) {
+    require(grace == 0, "{}: grace is virtual time, so on the wall clock it must be 0, got {}", kRule, grace);
+    require(speeds.empty() || fewerIterationsIfSlow,
+            "{}: speeds only count for fewerIterationsIfSlow on the wall clock; give that, too, or no speeds",
+            kRule);
+  }
+  require(updaterState != UpdaterState::Average,
+          "{}: updaterState cannot be Average, since workers are merged one by one; use Keep or Reset",
+          kRule);
+}
+
+void AsynchronousOuter::fields(Fields& f) {
+  frequency.fields(f);
+  f.field("rate", rate, "outer learning rate, above 0");
+  f.field("momentum", momentum, "outer momentum, from 0 to below 1");
+  f.field("nesterov", nesterov, "workers continue from the look-ahead point");
+  f.field("arrivalsPerStep", arrivalsPerStep, "arrivals in an outer step; 0: the number of workers");
+  f.field("clock", clock,
+          "virtual: arrivals by declared speeds, the same bits in every run; wall: as workers really arrive");
+  f.describe("how fast each worker is, as in 1,0.5; equal: all are equally fast");
+  detail::listField(f, "speeds", speeds, "equal");
+  f.field("fewerIterationsIfSlow", fewerIterationsIfSlow,
+          "a slower worker has fewer iterations between arrivals");
+  f.describe("arrivals by which a worker may be ahead of another; none: any number");
+  detail::optionalField(f, "staleness", staleness);
+  f.field("grace", grace,
+          "arrivals within this time after the first one are merged together; 0: each by itself");
+  f.field("updaterState", updaterState,
+          "what an arrival does with the worker's updater state: keep or reset");
+  codecFields(f, codec);
+}
+
+std::vector<NamedStrategy> AsynchronousOuter::named(int) {
+  return {
+      {"asynchronous", "outer steps by arrivals, without rounds, by declared speeds or on the wall clock",
+       "Liu et al. 2024", AsynchronousOuter{.frequency = 10}},
+      {"delayed-nesterov", "outer steps by arrivals, with momentum at every N-th one; N is arrivalsPerStep",
+       "Liu et al. 2024", delayedNesterov()}};
+}
 
 std::unique_ptr<Strategy> AsynchronousOuter::make() const {
   return std::make_unique<AsynchronousOuterStrategy>(*this);

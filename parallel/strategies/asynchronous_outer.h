@@ -72,10 +72,8 @@ struct AsynchronousOuter {
   /// slow workers.
   static AsynchronousOuter delayedNesterov(std::vector<double> speeds = {});
 
-  /// @throws InvalidArgument naming the option out of range.
   void validate() const;
   std::unique_ptr<Strategy> make() const;
-
   void fields(Fields& f);
   static std::vector<NamedStrategy> named(int workers);
 };

@@ -1,8 +1,5 @@
 #include "muster/parallel/strategies/averaging.h"
 
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/option_fields.h"
 #include "muster/parallel/strategies/outer_averaging.h"

@@ -13,7 +13,6 @@ namespace muster {
 struct Averaging {
   /// Iterations of each worker between merges.
   Period frequency = 1;
-  /// What a merge does with the updater's state.
   UpdaterState updaterState = UpdaterState::Average;
   /// Measure before each merge how far the replicas are from their mean (MergeEvent::divergence): one more
   /// pass over the parameters.
@@ -21,10 +20,8 @@ struct Averaging {
   /// How parameters are sent. With a codec the rule is OuterAveraging at rate 1, which has the same result.
   Codec codec = WholeReplicas{};
 
-  /// @throws InvalidArgument naming the option out of range.
   void validate() const;
   std::unique_ptr<Strategy> make() const;
-
   void fields(Fields& f);
   static std::vector<NamedStrategy> named(int workers);
 };

@@ -1,23 +1,18 @@
 #include "muster/parallel/strategies/elastic_averaging.h"
 
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/option_fields.h"
+#include "muster/parallel/strategies/outer_step.h"
 #include "muster/parallel/strategies/periodic_strategy.h"
 
 namespace muster {
 namespace {
 
-constexpr std::string_view kReplicaMean = "mean";
-
 /// The merged copy holds the centre.
-class ElasticAveragingStrategy final : public PeriodicStrategy {
+class ElasticAveragingStrategy final : public PeriodicStrategy<ElasticAveraging> {
  public:
   explicit ElasticAveragingStrategy(const ElasticAveraging& options)
-      : PeriodicStrategy(options, options.measureDistance ? "distance to the centre" : ""),
-        options_(options) {}
+      : PeriodicStrategy(options, options.measureDistance ? "distance to the centre" : "") {}
 
   std::string describe() const override {
     return fmt::format("elastic averaging {} (centre rate {}, elasticity {}{}){}",
@@ -27,11 +22,7 @@ class ElasticAveragingStrategy final : public PeriodicStrategy {
                        options_.centreFirst ? ", centre first" : "", muster::describe(options_.codec));
   }
   std::vector<StrategyBlock> blocks(int) const override {
-    std::vector<StrategyBlock> blocks = {
-        {.name = std::string(kReplicaMean), .dtype = DType::Float64, .saved = false}};
-    sending_.declare(blocks, /*means=*/true);
-    period_.declare(blocks);
-    return blocks;
+    return withCommon(centre_.blocks(/*meanInFlight=*/false), /*means=*/true);
   }
   StrategyTraits traits(int) const override {
     return {.updaterState = options_.updaterState, .extrapolates = !sending_.whole(), .mayThrow = false};
@@ -42,22 +33,16 @@ class ElasticAveragingStrategy final : public PeriodicStrategy {
   }
   void land(int, const Round& round, MergeOps& ops) override {
     const SharedBlock& parameters = ops.block(BlockKind::Parameters);
-    const auto mean = ops.own(kReplicaMean);
     if (measures()) spread(ops) = ops.distance(parameters.replicas, parameters.mergedCopies, all_);
-    sending_.mean(round.weights, {{1, parameters.mergedCopies}}, elasticity_, all_, mean, ops);
-    if (!options_.centreFirst) pull(parameters, ops);
-    ops.combine(parameters.mergedCopies,
-                {{options_.centreRate, mean}, {1 - options_.centreRate, parameters.mergedCopies}}, all_);
-    if (options_.centreFirst) pull(parameters, ops);
+    centre_.takeMean(sending_, round.weights, elasticity_, all_, ops);
+    if (!options_.centreFirst) centre_.writeBack(1 - elasticity_, all_, ops);
+    centre_.apply(all_, ops);
+    if (options_.centreFirst) centre_.writeBack(1 - elasticity_, all_, ops);
     ops.mergeOthers(round.weights);
   }
 
  private:
-  void pull(const SharedBlock& parameters, MergeOps& ops) const {
-    ops.writeBack(parameters.mergedCopies, parameters.replicas, 1 - elasticity_, all_);
-  }
-
-  const ElasticAveraging options_;
+  const OuterStep centre_{.rate = options_.centreRate};
   double elasticity_ = 0;
 };
 

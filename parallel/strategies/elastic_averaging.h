@@ -26,7 +26,6 @@ struct ElasticAveraging {
   /// In [0, 1]; empty: centreRate / workers.
   std::optional<double> elasticity = {};
   bool centreFirst = false;
-  /// What a merge does with the updater's state.
   UpdaterState updaterState = UpdaterState::Keep;
   Codec codec = WholeReplicas{};  ///< how parameters are sent
   bool measureDistance = false;   ///< costs a pass over the replicas, and on GPUs waits for it
@@ -34,10 +33,8 @@ struct ElasticAveraging {
   /// Every iteration the replicas move this far towards their mean.
   static ElasticAveraging sma(double elasticity = 0.1);
 
-  /// @throws InvalidArgument naming the option out of range.
   void validate() const;
   std::unique_ptr<Strategy> make() const;
-
   void fields(Fields& f);
   static std::vector<NamedStrategy> named(int workers);
 };

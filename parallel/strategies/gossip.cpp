@@ -1,21 +1,23 @@
 #include "muster/parallel/strategies/gossip.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 
-#include "muster/core/base/error.h"
-#include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/option_fields.h"
 #include "muster/parallel/strategies/periodic_strategy.h"
+#include "muster/parallel/strategies/saved_numbers.h"
 
 namespace muster {
 namespace {
 
-constexpr std::string_view kRounds = "gossip rounds", kPublic = "public replicas";
-/// Numbers of block kRounds: the rounds so far, and those since the mean of the replicas was formed.
-enum { kFinished, kSinceMean, kGossipNumbers };
+constexpr const char *kRounds = "gossip rounds", *kPublic = "public replicas";
+
+/// The numbers of block kRounds.
+struct GossipRounds {
+  double finished = 0;
+  double sinceMean = 0;  // those since the mean of the replicas was formed
+};
 
 /// The worker that sends to `worker`, a power of two before it.
 std::size_t exponentialPeer(std::size_t worker, std::size_t workers, std::int64_t round) {
@@ -35,27 +37,26 @@ std::size_t partner(std::size_t worker, std::size_t workers, std::int64_t round)
 }
 
 /// The merged copy holds the mean of the replicas.
-class GossipStrategy final : public PeriodicStrategy {
+class GossipStrategy final : public PeriodicStrategy<Gossip> {
  public:
   explicit GossipStrategy(const Gossip& options)
-      : PeriodicStrategy(options, options.measureDistance ? "distance to the mean" : ""), options_(options) {}
+      : PeriodicStrategy(options, options.measureDistance ? "distance to the mean" : "") {}
 
   std::string describe() const override {
     return fmt::format("gossip ({}) {}{}", nameOf(options_.graph), options_.frequency.describe(),
                        muster::describe(options_.codec));
   }
   std::vector<StrategyBlock> blocks(int workers) const override {
-    std::vector<StrategyBlock> blocks = {{.name = std::string(kRounds),
+    const bool means = averages(static_cast<std::size_t>(workers));
+    std::vector<StrategyBlock> blocks = {{.name = kRounds,
                                           .place = StrategyBlock::Place::Replica,
-                                          .numbers = kGossipNumbers,
+                                          .numbers = detail::kNumbersOf<GossipRounds>,
                                           .counts = true}};
-    sending_.declare(blocks, /*means=*/averages(static_cast<std::size_t>(workers)));
-    if (!sending_.whole() && !averages(static_cast<std::size_t>(workers)))
-      blocks.push_back({.name = std::string(kPublic),
+    if (!sending_.whole() && !means)
+      blocks.push_back({.name = kPublic,
                         .place = StrategyBlock::Place::Replica,
                         .start = StrategyBlock::Start::Parameters});
-    period_.declare(blocks);
-    return blocks;
+    return withCommon(std::move(blocks), means);
   }
   StrategyTraits traits(int) const override {
     const bool differ = options_.graph != GossipGraph::Complete;
@@ -81,19 +82,18 @@ class GossipStrategy final : public PeriodicStrategy {
     row_.reserve(workers);
   }
   void prepare(const Round& round) override {
-    const auto number = static_cast<std::int64_t>(rounds_.front().data<double>()[kFinished]);
-    const std::int64_t since = sinceMean() + 1;
+    const GossipRounds before = rounds();
+    const double since = before.sinceMean + 1;
     trained_ = std::ranges::any_of(round.weights, [](double weight) { return weight > 0; });
-    const bool formsMean = complete() || round.last || since >= options_.modelEvery;
-    for (Tensor& one : rounds_) {
-      one.data<double>()[kFinished] = static_cast<double>(number + (trained_ ? 1 : 0));
-      one.data<double>()[kSinceMean] = formsMean ? 0 : static_cast<double>(since);
-    }
+    const bool formsMean = complete() || round.last || since >= static_cast<double>(options_.modelEvery);
+    for (const Tensor& one : rounds_)
+      detail::numbersOf<GossipRounds>(one) = {before.finished + (trained_ ? 1 : 0), formsMean ? 0 : since};
     if (complete()) return;
     mixing_.clear();
     std::ranges::fill(merged_, 0.0);
     for (std::size_t w = 0; w < merged_.size(); ++w) {
-      gossipNeighbourhood(options_.graph, w, merged_.size(), number, neighbours_);
+      gossipNeighbourhood(options_.graph, w, merged_.size(), static_cast<std::int64_t>(before.finished),
+                          neighbours_);
       double total = 0;
       for (const std::size_t j : neighbours_) total += round.weights[j];
       if (total == 0) {
@@ -107,7 +107,8 @@ class GossipStrategy final : public PeriodicStrategy {
     }
     mixing_.setMerged(formsMean ? std::span<const double>(merged_) : std::span<const double>());
   }
-  bool pending() const override { return sinceMean() > 0; }
+  /// Whether there are rounds that the merged copy does not hold.
+  bool pending() const override { return !rounds_.empty() && rounds().sinceMean > 0; }
   void land(int, const Round& round, MergeOps& ops) override {
     const SharedBlock& parameters = ops.block(BlockKind::Parameters);
     if (!trained_) {  // the mean was pending; nothing is sent or mixed
@@ -121,10 +122,7 @@ class GossipStrategy final : public PeriodicStrategy {
   }
 
  private:
-  /// Rounds that the merged copy does not hold.
-  std::int64_t sinceMean() const {
-    return rounds_.empty() ? 0 : static_cast<std::int64_t>(rounds_.front().data<double>()[kSinceMean]);
-  }
+  const GossipRounds& rounds() const { return detail::numbersOf<GossipRounds>(rounds_.front()); }
   /// Whether all of so many workers are mixed in every round.
   bool averages(std::size_t workers) const { return workers <= 2 || options_.graph == GossipGraph::Complete; }
   bool complete() const { return averages(mixing_.workers()); }
@@ -144,12 +142,8 @@ class GossipStrategy final : public PeriodicStrategy {
     const std::int64_t saved = ops.bytes() - before;
     ops.combine(published, {{1, sent}}, all_);
     ops.mix(published_, mixing_);
-    ops.eachShare(all_.elements(), [&](const Share& share) {
-      for (const std::size_t w : share.workers)
-        if (!mixing_.row(w).empty())
-          linearCombination(std::array{Term{1, replicas[w]}, Term{-1, published[w]}, Term{1, sent[w]}},
-                            replicas[w], share.slice.begin, share.slice.end, share.context);
-    });
+    ops.combineFor([&](std::size_t w) { return !mixing_.row(w).empty(); }, replicas,
+                   {{1, replicas}, {-1, published}, {1, sent}});
     if (!mixing_.merged().empty()) ops.mean(replicas, alike_, parameters.mergedCopies, all_);
     const std::int64_t toEach = saved + static_cast<std::int64_t>(replicas.front().bytes());
     constexpr int kNeighbours = 2;
@@ -157,7 +151,6 @@ class GossipStrategy final : public PeriodicStrategy {
     ops.mixOthers(mixing_);
   }
 
-  const Gossip options_;
   SharedBlock published_;      // values that were sent, which are then mixed
   std::vector<double> alike_;  // [worker] 1 for each
   // Written between rounds:

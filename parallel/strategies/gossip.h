@@ -54,10 +54,8 @@ struct Gossip {
   std::int64_t modelEvery = 1;
   bool measureDistance = false;  ///< costs a pass over the replicas, and on GPUs waits for it
 
-  /// @throws InvalidArgument naming the option out of range.
   void validate() const;
   std::unique_ptr<Strategy> make() const;
-
   void fields(Fields& f);
   static std::vector<NamedStrategy> named(int workers);
 };

@@ -1,14 +1,14 @@
 #include "muster/parallel/strategies/hierarchical_averaging.h"
 
 #include <algorithm>
-#include <array>
 #include <span>
+#include <string>
 #include <string_view>
 
-#include "muster/core/base/error.h"
+#include "muster/core/base/comma_list.h"
 #include "muster/core/base/plural.h"
-#include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/strategies/coded_replicas.h"
+#include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/option_fields.h"
 #include "muster/parallel/strategies/period.h"
 #include "muster/parallel/strategies/saved_numbers.h"
@@ -16,7 +16,7 @@
 namespace muster {
 namespace {
 
-constexpr std::string_view kTrained = "trained since merges";
+constexpr const char* kTrained = "trained since merges";
 
 class HierarchicalAveragingStrategy final : public Strategy {
  public:
@@ -35,7 +35,7 @@ class HierarchicalAveragingStrategy final : public Strategy {
   }
   std::vector<StrategyBlock> blocks(int workers) const override {
     groupsOf(workers);
-    std::vector<StrategyBlock> blocks = {{.name = std::string(kTrained),
+    std::vector<StrategyBlock> blocks = {{.name = kTrained,
                                           .place = StrategyBlock::Place::Replica,
                                           .numbers = static_cast<std::int64_t>(levels()) + 1}};
     sending_.declare(blocks);
@@ -83,7 +83,10 @@ class HierarchicalAveragingStrategy final : public Strategy {
   }
   void prepare(const Round& round) override {
     const std::int64_t done = iterations() + round.planned;
-    const std::size_t top = levels() - 1, level = level_ = round.last ? top : levelAt(done);
+    const std::size_t top = levels() - 1;
+    std::size_t level = top;  // the highest whose period divides `done`, or 0, as in a damaged file
+    while (!round.last && level > 0 && done % options_.levels[level].period != 0) --level;
+    level_ = level;
     for (std::size_t w = 0; w < weights_.size(); ++w) {
       for (std::size_t l = 0; l <= top; ++l) trained(l, w) += round.weights[w];
       weights_[w] = trained(0, w);
@@ -134,12 +137,6 @@ class HierarchicalAveragingStrategy final : public Strategy {
   std::int64_t iterations() const {  // since all workers were merged
     return static_cast<std::int64_t>(numbers_.front().data<double>()[levels()]);
   }
-  /// The highest level whose period divides `iterations`; the lowest if none does, as in a damaged file.
-  std::size_t levelAt(std::int64_t iterations) const {
-    std::size_t level = levels() - 1;
-    while (level > 0 && iterations % options_.levels[level].period != 0) --level;
-    return level;
-  }
   bool mergesAll() const { return groups_[level_] == groups_.back(); }
   /// Each worker sends its change since the last merge of this level or a higher one: the whole group knows
   /// the result of that merge.
@@ -153,19 +150,10 @@ class HierarchicalAveragingStrategy final : public Strategy {
       ops.writeBack(parameters.mergedCopies, replicas, 0, all_);
       ops.mergeOthers(weights_);
     } else {
-      ops.eachShare(all_.elements(), [&](const Share& share) {  // for the merged copy
-        for (const std::size_t w : share.workers)
-          if (groupsWeights_[w] == 0)
-            linearCombination(std::array{Term{1, replicas[w]}}, sent[w], share.slice.begin, share.slice.end,
-                              share.context);
-      });
+      // For the merged copy:
+      ops.combineFor([&](std::size_t w) { return groupsWeights_[w] == 0; }, sent, {{1, replicas}});
       ops.mix(sending_.sent(), mixing_);
-      ops.eachShare(all_.elements(), [&](const Share& share) {
-        for (const std::size_t w : share.workers)
-          if (!mixing_.row(w).empty())
-            linearCombination(std::array{Term{1, sent[w]}}, replicas[w], share.slice.begin, share.slice.end,
-                              share.context);
-      });
+      ops.combineFor([&](std::size_t w) { return !mixing_.row(w).empty(); }, replicas, {{1, sent}});
       ops.mixOthers(mixing_);
     }
     for (std::size_t l = 0; l <= level_; ++l) ops.combine(ops.own(bases_[l]), {{1, replicas}}, all_);
@@ -235,7 +223,55 @@ class HierarchicalAveragingStrategy final : public Strategy {
   MergeValue group_{"group", 0};
 };
 
+std::vector<HierarchicalAveraging::Level> levelsFrom(std::string_view text) {
+  std::vector<HierarchicalAveraging::Level> levels;
+  if (text.empty()) return levels;
+  for (const auto item : commaList(text)) {
+    auto& [period, group] = levels.emplace_back();
+    const auto colon = std::min(item.find(':'), item.size());
+    const auto workers = item.substr(std::min(colon + 1, item.size()));
+    require(detail::readNumber(item.substr(0, colon), period) &&
+                (workers == "all" || detail::readNumber(workers, group)),
+            "levels: expected period:workers, as in 4:2,16:all, got \"{}\"", item);
+  }
+  return levels;
+}
+
 }  // namespace
+
+void HierarchicalAveraging::validate() const {
+  require(!levels.empty(), "hierarchical averaging: there are no levels");
+  for (std::size_t l = 0; l < levels.size(); ++l) {
+    const auto [period, group] = levels[l];
+    detail::requireIterations("hierarchical averaging: a period", period);
+    require(l == 0 || period >= levels[l - 1].period,
+            "hierarchical averaging: periods must ascend, got {} after {}", period,
+            l == 0 ? 0 : levels[l - 1].period);
+    require(group >= 0, "hierarchical averaging: a group must have at least 1 worker (0: all), got {}",
+            group);
+  }
+  muster::validate(updaterState);
+  muster::validate(codec, "hierarchical averaging");
+  if (levels.size() > 1) requireSentToSome(codec, "hierarchical averaging");
+}
+
+void HierarchicalAveraging::fields(Fields& f) {
+  std::string text;
+  for (const auto& [period, group] : levels)
+    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", period,
+                        group == 0 ? "all" : fmt::format("{}", group));
+  f.field("levels", text, "period:group for each level, as in 4:2,16:all; the last merges all");
+  levels = levelsFrom(text);
+  f.field("updaterState", updaterState, detail::kUpdaterStateField);
+  codecFields(f, codec);
+}
+
+std::vector<NamedStrategy> HierarchicalAveraging::named(int workers) {
+  HierarchicalAveraging halves;
+  if (workers % 2 == 0) halves.levels = {{.period = 1, .group = workers / 2}, {.period = 4}};
+  return {{"hierarchical", "averages in groups that grow: each level has a period and a number of workers",
+           "PyTorch", halves}};
+}
 
 std::unique_ptr<Strategy> HierarchicalAveraging::make() const {
   return std::make_unique<HierarchicalAveragingStrategy>(*this);

@@ -30,14 +30,11 @@ struct HierarchicalAveraging {
   };
   /// By ascending period; the last one merges all workers.
   std::vector<Level> levels = {{}};
-  /// What a merge does with the updater's state.
   UpdaterState updaterState = UpdaterState::Average;
   Codec codec = {};  ///< with several levels not PowerSgdCodec
 
-  /// @throws InvalidArgument naming the option out of range.
   void validate() const;
   std::unique_ptr<Strategy> make() const;
-
   /// Levels are a text, as in "4:2,16:all".
   void fields(Fields& f);
   static std::vector<NamedStrategy> named(int workers);

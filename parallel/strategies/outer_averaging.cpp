@@ -1,44 +1,43 @@
 #include "muster/parallel/strategies/outer_averaging.h"
 
 #include <algorithm>
-#include <vector>
 
-#include "muster/core/base/error.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/option_fields.h"
 #include "muster/parallel/strategies/outer_step.h"
 #include "muster/parallel/strategies/periodic_strategy.h"
+#include "muster/parallel/strategies/saved_numbers.h"
 
 namespace muster {
 namespace {
 
-constexpr std::string_view kBefore = "outer parameters before the step", kRate = "followed learning rate";
+constexpr const char *kBefore = "outer parameters before the step", *kRate = "followed learning rate";
 constexpr std::int64_t kPart = 4096;  // elements
-/// Numbers of block kRate, for the round in progress: the iteration before its first step, the learning rate
-/// then, and the factor of the momentum.
-enum { kIteration, kLearningRate, kScale, kRateNumbers };
 
-class OuterAveragingStrategy final : public PeriodicStrategy {
+/// The numbers of block kRate, for the round in progress.
+struct FollowedRate {
+  double iteration = 0;     // before its first step
+  double learningRate = 0;  // then; 0: not followed yet
+  double scale = 0;         // factor of the momentum
+};
+
+class OuterAveragingStrategy final : public PeriodicStrategy<OuterAveraging> {
  public:
   explicit OuterAveragingStrategy(const OuterAveraging& options)
-      : PeriodicStrategy(options, options.measureStep ? "outer step" : ""),
-        options_(options),
-        step_(OuterStep::of(options)) {}
+      : PeriodicStrategy(options, options.measureStep ? "outer step" : "") {}
 
   std::string describe() const override {
     return fmt::format("outer averaging {} ({}){}", options_.frequency.describe(), step_.describe(),
                        muster::describe(options_.codec));
   }
   std::vector<StrategyBlock> blocks(int) const override {
-    std::vector<StrategyBlock> blocks;
-    step_.declare(blocks, /*meanInFlight=*/false);
-    if (options_.measureStep) blocks.push_back({.name = std::string(kBefore), .saved = false});
-    sending_.declare(blocks, /*means=*/true);
+    auto blocks = step_.blocks(/*meanInFlight=*/false);
+    if (options_.measureStep) blocks.push_back({.name = kBefore, .saved = false});
     if (options_.followLearningRate)
-      blocks.push_back(
-          {.name = std::string(kRate), .place = StrategyBlock::Place::Replica, .numbers = kRateNumbers});
-    period_.declare(blocks);
-    return blocks;
+      blocks.push_back({.name = kRate,
+                        .place = StrategyBlock::Place::Replica,
+                        .numbers = detail::kNumbersOf<FollowedRate>});
+    return withCommon(std::move(blocks), /*means=*/true);
   }
   StrategyTraits traits(int) const override {
     return {.updaterState = options_.updaterState, .replicasDiffer = false, .mayThrow = false};
@@ -61,49 +60,43 @@ class OuterAveragingStrategy final : public PeriodicStrategy {
     const SharedBlock& parameters = ops.block(BlockKind::Parameters);
     const std::span<const Tensor> outer = parameters.mergedCopies;
     if (options_.measureStep) ops.combine(ops.own(kBefore), {{1, outer}}, all_);
-    const double scale = options_.followLearningRate ? followed() : 1;
-    const auto step = [&](const Fragment& part) {
-      step_.takeMean(sending_, round.weights, /*remember=*/1, part, ops);
-      step_.apply(part, ops, scale);
-      step_.writeBack(0, part, ops);
+    const double scale = momentumScale();
+    const auto step = [&](const Fragment& fragment) {
+      step_.takeMean(sending_, round.weights, /*remember=*/1, fragment, ops);
+      step_.apply(fragment, ops, scale);
+      step_.writeBack(0, fragment, ops);
     };
+    auto& part = parts_[static_cast<std::size_t>(ops.participant())];
+    const std::int64_t end = all_.elements();
     if (atOnce_)
       step_.takeAtOnce(round.weights, scale, ops);
-    else if (inParts_)
-      inParts(parts_[static_cast<std::size_t>(ops.participant())], step);
-    else
+    else if (!inParts_)
       step(all_);
+    else  // what the operations read and write of a part stays in the caches
+      for (std::int64_t at = 0; at < end; at += kPart) {
+        part.slices.front() = {at, std::min(end, at + kPart)};
+        step(part);
+      }
     if (measures()) spread(ops) = ops.distance(outer, ops.own(kBefore), all_);
     ops.mergeOthers(round.weights);
   }
 
  private:
-  /// Calls `step` for parts so small that what its operations read and write of a part stays in the caches.
-  template <typename Step>
-  void inParts(Fragment& part, Step step) const {
-    const auto [begin, end] = all_.slices.front();
-    for (std::int64_t at = begin; at < end; at += kPart) {
-      part.slices.front() = {at, std::min(end, at + kPart)};
-      step(part);
-    }
-  }
-  double followed() const {
-    const auto* const memory = memory_.data<double>();
-    return memory[kLearningRate] > 0 ? memory[kScale] : 1;  // 1: resumed from a rule without it
+  double momentumScale() const {
+    if (!options_.followLearningRate) return 1;
+    const auto& rate = detail::numbersOf<FollowedRate>(memory_);
+    return rate.learningRate > 0 ? rate.scale : 1;  // 1: resumed from a rule without it
   }
   void follow(const TrainingProgress& progress) {
-    auto* const memory = memory_.data<double>();
+    auto& rate = detail::numbersOf<FollowedRate>(memory_);
     const auto now = static_cast<double>(progress.iteration);
-    const bool begun = memory[kLearningRate] > 0;
-    if (begun && now == memory[kIteration]) return;  // after a round without batches, or a new `fit()`
-    const double before = begun ? memory[kLearningRate] : progress.learningRate;
-    memory[kIteration] = now;
-    memory[kLearningRate] = progress.learningRate;
-    memory[kScale] = before > 0 ? progress.learningRate / before : 1;
+    const bool begun = rate.learningRate > 0;
+    if (begun && now == rate.iteration) return;  // after a round without batches, or a new `fit()`
+    const double before = begun ? rate.learningRate : progress.learningRate;
+    rate = {now, progress.learningRate, before > 0 ? progress.learningRate / before : 1};
   }
 
-  const OuterAveraging options_;
-  const OuterStep step_;
+  const OuterStep step_ = OuterStep::of(options_);
   std::vector<Fragment> parts_;  // [participant] its current part
   bool inParts_ = false;         // the operations are called part by part
   bool atOnce_ = false;          // mean, step and write-back are one pass

@@ -25,7 +25,6 @@ struct OuterAveraging {
   /// Multiplies the momentum by the ratio of the inner learning rates of this merge and the one before, as
   /// SlowMo does: without effect while the learning rate is constant.
   bool followLearningRate = false;
-  /// What a merge does with the updater's state.
   UpdaterState updaterState = UpdaterState::Average;
   Codec codec = WholeReplicas{};  ///< how parameters are sent
   /// Reports "outer step" to listeners (MergeEvent::values): how far W moved, relative to W before. Costs two
@@ -41,10 +40,8 @@ struct OuterAveraging {
   /// Moves 0.8 of the way to the replicas' mean, updater state kept, every 5 iterations.
   static OuterAveraging lookahead();
 
-  /// @throws InvalidArgument naming the option out of range.
   void validate() const;
   std::unique_ptr<Strategy> make() const;
-
   void fields(Fields& f);
   static std::vector<NamedStrategy> named(int workers);
 };

@@ -1,7 +1,5 @@
 #include "muster/parallel/strategies/outer_step.h"
 
-#include "muster/core/base/error.h"
-#include "muster/core/ops/non_finite.h"
 #include "muster/core/ops/step_to_mean.h"
 
 namespace muster {
@@ -21,10 +19,11 @@ std::string OuterStep::describe() const {
   return fmt::format("rate {}, {}momentum {}", rate, nesterov ? "Nesterov " : "", momentum);
 }
 
-void OuterStep::declare(std::vector<StrategyBlock>& blocks, bool meanInFlight) const {
-  blocks.push_back(
-      {.name = std::string(kOuterMean), .dtype = DType::Float64, .saved = meanInFlight, .inFlight = true});
-  if (momentum > 0) blocks.push_back({.name = std::string(kOuterMomentum)});
+std::vector<StrategyBlock> OuterStep::blocks(bool meanInFlight) const {
+  std::vector<StrategyBlock> blocks{
+      {.name = kMean, .dtype = DType::Float64, .saved = meanInFlight, .inFlight = true}};
+  if (momentum > 0) blocks.push_back({.name = kMomentum});
+  return blocks;
 }
 
 void OuterStep::takeAtOnce(std::span<const double> weights, double scale, MergeOps& ops) const {
@@ -32,16 +31,16 @@ void OuterStep::takeAtOnce(std::span<const double> weights, double scale, MergeO
   const Tensor& outer = parameters.mergedCopy();
   StepToMean step{.rate = rate};
   if (momentum > 0)
-    step = {.rate = rate, .decay = decay(scale), .ahead = ahead(), .moves = ops.own(kOuterMomentum).front()};
+    step = {.rate = rate, .decay = decay(scale), .ahead = ahead(), .moves = ops.own(kMomentum).front()};
   try {
     ops.eachShare(outer.elements(), [&](const Share& share) {
       stepToMean(parameters.replicas, weights, outer, step, share.slice.begin, share.slice.end,
                  share.context);
     });
-  } catch (const NonFiniteResult&
-               bad) {  // this element was not written, so the operations below fail, too, and name it
+  } catch (const NonFiniteResult& bad) {
+    // This element was not written, so the operations below fail, too, and name it.
     const Fragment there{{{bad.element(), bad.element() + 1}}};
-    ops.mean(parameters.replicas, weights, ops.own(kOuterMean), there);
+    ops.mean(parameters.replicas, weights, ops.own(kMean), there);
     apply(there, ops, scale);
     writeBack(0, there, ops);
     throw;
@@ -53,23 +52,23 @@ void OuterStep::takeAtOnce(std::span<const double> weights, double scale, MergeO
 void OuterStep::takeMean(CodedReplicas& sending, std::span<const double> weights, double remember,
                          const Fragment& fragment, MergeOps& ops, bool later) const {
   const std::span<const Tensor> outer = ops.block(BlockKind::Parameters).mergedCopies;
-  sending.mean(weights, {{1, outer}, {ahead(), lookAhead(ops)}}, remember, fragment, ops.own(kOuterMean), ops,
+  sending.mean(weights, {{1, outer}, {ahead(), lookAhead(ops)}}, remember, fragment, ops.own(kMean), ops,
                later);
 }
 
 void OuterStep::apply(const Fragment& fragment, MergeOps& ops, double scale) const {
   const std::span<const Tensor> outer = ops.block(BlockKind::Parameters).mergedCopies;
-  const auto mean = ops.own(kOuterMean);
+  const auto mean = ops.own(kMean);
   // Rate 1 without momentum copies the mean: W + (mean - W) would be rounded twice.
   if (momentum == 0) return ops.combine(outer, {{rate, mean}, {1 - rate, outer}}, fragment);
-  const auto moves = ops.own(kOuterMomentum);
+  const auto moves = ops.own(kMomentum);
   ops.combine(moves, {{decay(scale), moves}, {rate, mean}, {-rate, outer}}, fragment);
   ops.combine(outer, {{1, outer}, {1, moves}}, fragment);
 }
 
 std::span<const Tensor> OuterStep::lookAhead(MergeOps& ops) const {
   return momentum == 0 ? std::span<const Tensor>(ops.block(BlockKind::Parameters).mergedCopies)
-                       : ops.own(kOuterMomentum);
+                       : ops.own(kMomentum);
 }
 
 void OuterStep::writeBack(double keep, const Fragment& fragment, MergeOps& ops) const {

@@ -9,15 +9,10 @@
 namespace muster {
 
 /// Names of blocks of rules with an outer step.
-inline constexpr std::string_view kOuterMomentum = "outer momentum", kOuterMean = "mean";
+inline constexpr const char *kMomentum = "outer momentum", *kMean = "mean";
 
-/// The step of an outer optimiser, for strategies that use one: the mean m of the replicas moves the outer
-/// parameters W, which the merged copy holds, with a momentum D in units of parameters.
-///
-///     D = momentum D + rate (m - s);   W = W + D
-///
-/// s is the base, from which workers train: W, and with `nesterov` W + momentum D. Rate 1 without momentum
-/// copies the mean.
+/// The step of an outer optimiser, for strategies that use one: see OuterAveraging. The merged copy holds W.
+/// Workers train from the base s.
 struct OuterStep {
   double rate = 1;
   double momentum = 0;
@@ -32,13 +27,11 @@ struct OuterStep {
   void validate(std::string_view rule) const;
   /// As in "rate 0.7, Nesterov momentum 0.9".
   std::string describe() const;
-  /// Adds the blocks that the step needs. @param meanInFlight  the mean is formed in one round and used in
+  /// The blocks that the step needs. @param meanInFlight  the mean is formed in one round and used in
   /// another.
-  void declare(std::vector<StrategyBlock>& blocks, bool meanInFlight) const;
+  std::vector<StrategyBlock> blocks(bool meanInFlight) const;
 
-  /// Does `takeMean`, `apply` and `writeBack` in one pass over the replicas. Only for whole replicas that are
-  /// all on the CPU and added up in one sum.
-  /// @param scale  see `apply`.
+  /// Does `takeMean`, `apply` and `writeBack` in one pass over whole replicas. Needs Topology::oneSum.
   void takeAtOnce(std::span<const double> weights, double scale, MergeOps& ops) const;
   /// Sets m to the weighted mean of what the workers send.
   /// @param remember  see CodedReplicas::mean.

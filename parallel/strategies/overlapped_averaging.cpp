@@ -1,8 +1,5 @@
 #include "muster/parallel/strategies/overlapped_averaging.h"
 
-#include <vector>
-
-#include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/option_fields.h"
@@ -13,38 +10,30 @@ namespace muster {
 namespace {
 
 using Pull = OverlappedAveraging::Pull;
-using Eager = OverlappedAveraging::Eager;
 
-constexpr std::string_view kOverlapped = "overlapped averaging", kSent = "sent";
-
-std::string landingText(const OverlappedAveraging& options) {
-  if (const auto* pull = std::get_if<Pull>(&options.landing)) return fmt::format(", pull {}", pull->strength);
-  return std::holds_alternative<Eager>(options.landing) ? ", eager" : "";
-}
+constexpr const char *kOverlapped = "overlapped averaging", *kSent = "sent";
 
 /// The merged copy holds W.
-class OverlappedAveragingStrategy final : public PeriodicStrategy {
+class OverlappedAveragingStrategy final : public PeriodicStrategy<OverlappedAveraging> {
  public:
-  explicit OverlappedAveragingStrategy(const OverlappedAveraging& options)
-      : PeriodicStrategy(options), options_(options), outer_(OuterStep::of(options)) {}
+  using PeriodicStrategy::PeriodicStrategy;
 
   std::string describe() const override {
+    const auto landing = pull_    ? fmt::format(", pull {}", pull_->strength)
+                         : eager_ ? std::string(", eager")
+                                  : std::string();
     return fmt::format("{} {}, delay {} ({}{}){}", kOverlapped, options_.frequency.describe(), options_.delay,
-                       outer_.describe(), landingText(options_), muster::describe(options_.codec));
+                       outer_.describe(), landing, muster::describe(options_.codec));
   }
   std::vector<StrategyBlock> blocks(int) const override {
-    std::vector<StrategyBlock> blocks;
-    outer_.declare(blocks, /*meanInFlight=*/options_.delay > 0);
-    if (options_.delay > 0 && !pulls())
-      blocks.push_back(
-          {.name = std::string(kSent), .place = StrategyBlock::Place::Replica, .inFlight = true});
-    sending_.declare(blocks, /*means=*/true);
-    period_.declare(blocks);
-    return blocks;
+    auto blocks = outer_.blocks(/*meanInFlight=*/options_.delay > 0);
+    if (options_.delay > 0 && !pull_)
+      blocks.push_back({.name = kSent, .place = StrategyBlock::Place::Replica, .inFlight = true});
+    return withCommon(std::move(blocks), /*means=*/true);
   }
   StrategyTraits traits(int) const override {
     return {.updaterState = options_.updaterState,
-            .replicasDiffer = options_.delay > 0 || pulls(),
+            .replicasDiffer = options_.delay > 0 || pull_,
             .mayThrow = false};
   }
   void start(MergeOps& ops) override {
@@ -62,10 +51,10 @@ class OverlappedAveragingStrategy final : public PeriodicStrategy {
   void launch(int, const Round& round, MergeOps& ops) override {
     const SharedBlock& parameters = ops.block(BlockKind::Parameters);
     // A landing as in Delta takes from a replica all that was sent.
-    const double taken = pulls() ? std::get<Pull>(options_.landing).strength : 1;
+    const double taken = pull_ ? pull_->strength : 1;
     outer_.takeMean(sending_, round.weights, taken, all_, ops, !round.landsAtOnce);
-    if (round.landsAtOnce || pulls()) return;  // kSent is not used then
-    if (std::holds_alternative<Eager>(options_.landing)) stepEagerly(ops);
+    if (round.landsAtOnce || pull_) return;  // kSent is not used then
+    if (eager_) stepEagerly(ops);
     ops.combine(ops.own(kSent), {{1, parameters.replicas}}, all_);
   }
   void land(int, const Round& round, MergeOps& ops) override {
@@ -73,8 +62,8 @@ class OverlappedAveragingStrategy final : public PeriodicStrategy {
     const std::span<const Tensor> replicas = parameters.replicas, base = parameters.mergedCopies;
     outer_.apply(all_, ops);
     const auto lookAhead = outer_.lookAhead(ops);
-    if (pulls()) {
-      outer_.writeBack(1 - std::get<Pull>(options_.landing).strength, all_, ops);
+    if (pull_) {
+      outer_.writeBack(1 - pull_->strength, all_, ops);
     } else if (round.launched == round.iteration) {  // nothing was trained since the launch: exact copies
       outer_.writeBack(0, all_, ops);
     } else if (ops.participants() == 1) {  // mean and kSent are equal, and cancel exactly
@@ -88,7 +77,6 @@ class OverlappedAveragingStrategy final : public PeriodicStrategy {
   }
 
  private:
-  bool pulls() const { return std::holds_alternative<Pull>(options_.landing); }
   /// Takes the outer step from W and D with x instead of the mean and the rate divided by the workers,
   /// written so that rate 1 without momentum and with one worker changes nothing.
   void stepEagerly(MergeOps& ops) const {
@@ -102,8 +90,9 @@ class OverlappedAveragingStrategy final : public PeriodicStrategy {
         all_);
   }
 
-  const OverlappedAveraging options_;
-  const OuterStep outer_;
+  const OuterStep outer_ = OuterStep::of(options_);
+  const Pull* const pull_ = std::get_if<Pull>(&options_.landing);  // null: another landing
+  const bool eager_ = std::holds_alternative<OverlappedAveraging::Eager>(options_.landing);
 };
 
 }  // namespace
@@ -115,7 +104,7 @@ OverlappedAveraging OverlappedAveraging::overlapLocalSgd() {
 OverlappedAveraging OverlappedAveraging::eagerDiloco() {
   return {.frequency = 500,
           .delay = 50,
-          .landing = Eager{},
+          .landing = OverlappedAveraging::Eager{},
           .rate = 0.7,
           .momentum = 0.9,
           .nesterov = true,

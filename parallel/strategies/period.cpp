@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
-#include "muster/core/base/error.h"
 #include "muster/parallel/strategies/option_fields.h"
 #include "muster/parallel/strategies/saved_numbers.h"
 
@@ -13,9 +11,15 @@ namespace {
 
 using detail::kMostIterations, detail::requireIterations;
 
-constexpr std::string_view kMemory = "AdaComm";
+constexpr const char* kMemory = "AdaComm";
 /// An upper bound of the relative error of a quotient of two rounded numbers, its power and a product.
 constexpr double kRounding = 1e-12;
+
+/// Extends the mean over `before` iterations by `more` iterations with `score`. The mean of equal scores is
+/// exactly that score.
+void addScore(double& mean, double before, double score, double more) {
+  mean += (score - mean) * (more / (before + more));
+}
 
 /// AdaComm's state, in the layout of its block. All 0 before the first round.
 struct Memory {
@@ -28,73 +32,43 @@ struct Memory {
   double score = 0;        // mean over these iterations
   double passed = 0;       // iterations of rounds without a merge since the last merge
   double passedScore = 0;  // mean over these iterations
+
+  /// Counts the last round. @return false if nothing was trained in it.
+  bool passRound(const TrainingProgress& progress) {
+    const double own = static_cast<double>(progress.iteration) - seen;
+    if (progress.rounds == 0 || own <= 0) return false;
+    addScore(passedScore, passed, progress.score, own);
+    passed += own;
+    seen = static_cast<double>(progress.iteration);
+    return true;
+  }
+  /// Counts the rounds since the last merge as one.
+  void countRound() {
+    if (firstScore == 0) firstScore = passedScore;
+    ++rounds;
+    addScore(score, iterations, passedScore, passed);
+    iterations += passed;
+    passed = passedScore = 0;
+  }
+  void adapt(const AdaComm& rule, std::int64_t every) {
+    if (firstScore > 0) {
+      const auto whole = [](double count) { return std::ceil(count * (1 - kRounding)); };
+      const double wanted = std::sqrt(std::max(score, 0.0) / firstScore) * static_cast<double>(every);
+      const bool taken = rule.shrink == 1 || whole(wanted) < whole(period);
+      period = std::max(1.0, taken ? wanted : rule.shrink * period);
+    }
+    rounds = iterations = score = 0;
+  }
 };
-constexpr std::int64_t kMemoryNumbers = sizeof(Memory) / sizeof(double);
 
 std::string everyText(std::int64_t iterations) {
   return iterations == 1 ? "every iteration" : fmt::format("every {} iterations", iterations);
-}
-
-void check(std::string_view, std::monostate) {}
-void check(std::string_view rule, const QuadraticSynchronisation& qsr) {
-  require(std::isfinite(qsr.alpha) && qsr.alpha >= 0, "{}: period.alpha must be at least 0, got {}", rule,
-          qsr.alpha);
-  require(std::isfinite(qsr.power) && qsr.power > 0, "{}: period.power must be above 0, got {}", rule,
-          qsr.power);
-}
-void check(std::string_view rule, const AdaComm& adaComm) {
-  requireIterations(fmt::format("{}: period.interval", rule), adaComm.interval);
-  require(adaComm.shrink > 0 && adaComm.shrink <= 1, "{}: period.shrink must be in (0, 1], got {}", rule,
-          adaComm.shrink);
 }
 
 /// Converts a number of iterations, which may be infinite. @param whole  not NaN.
 std::int64_t clamped(double whole, std::int64_t least) {
   if (whole >= static_cast<double>(kMostIterations)) return kMostIterations;
   return std::max(least, static_cast<std::int64_t>(whole));
-}
-
-void adapt(Memory& memory, const AdaComm& rule, std::int64_t every) {
-  if (memory.firstScore > 0) {
-    const auto whole = [](double iterations) { return std::ceil(iterations * (1 - kRounding)); };
-    const double wanted =
-        std::sqrt(std::max(memory.score, 0.0) / memory.firstScore) * static_cast<double>(every);
-    const bool taken = rule.shrink == 1 || whole(wanted) < whole(memory.period);
-    memory.period = std::max(1.0, taken ? wanted : rule.shrink * memory.period);
-  }
-  memory.rounds = memory.iterations = memory.score = 0;
-}
-
-/// Extends the mean over `before` iterations by `more` iterations with `score`. The mean of equal scores is
-/// exactly that score.
-void addScore(double& mean, double before, double score, double more) {
-  mean += (score - mean) * (more / (before + more));
-}
-
-double iterationsSince(const Memory& memory, const TrainingProgress& progress) {
-  return static_cast<double>(progress.iteration) - memory.seen;
-}
-
-void countRound(Memory& memory, const TrainingProgress& progress) {
-  const double own = iterationsSince(memory, progress);
-  double score = memory.passedScore;
-  addScore(score, memory.passed, progress.score, own);
-  const double iterations = memory.passed + own;
-  if (memory.firstScore == 0) memory.firstScore = score;
-  ++memory.rounds;
-  addScore(memory.score, memory.iterations, score, iterations);
-  memory.iterations += iterations;
-  memory.passed = memory.passedScore = 0;
-}
-
-void fieldsOf(Fields&, std::monostate) {}
-void fieldsOf(Fields& f, QuadraticSynchronisation& rule) {
-  f.field("alpha", rule.alpha, "a round has (alpha / learning rate)^power iterations; 0: always every");
-  f.field("power", rule.power, "above 0; 3 is the cubic rule");
-}
-void fieldsOf(Fields& f, AdaComm& rule) {
-  f.field("interval", rule.interval, "rounds from one adaptation to the next");
-  f.field("shrink", rule.shrink, "factor of the period if the score does not fall, above 0, at most 1");
 }
 
 }  // namespace
@@ -122,7 +96,17 @@ void Period::validate(std::string_view rule) const {
   requireIterations(fmt::format("{}: period.first", rule), first);
   require(until >= 0, "{}: period.until cannot be negative, got {}", rule, until);
   require(untilEpoch >= 0, "{}: period.untilEpoch cannot be negative, got {}", rule, untilEpoch);
-  std::visit([&](const auto& adapting) { check(rule, adapting); }, adapted);
+  if (const auto* qsr = std::get_if<QuadraticSynchronisation>(&adapted)) {
+    require(std::isfinite(qsr->alpha) && qsr->alpha >= 0, "{}: period.alpha must be at least 0, got {}", rule,
+            qsr->alpha);
+    require(std::isfinite(qsr->power) && qsr->power > 0, "{}: period.power must be above 0, got {}", rule,
+            qsr->power);
+  }
+  if (const auto* adaComm = std::get_if<AdaComm>(&adapted)) {
+    requireIterations(fmt::format("{}: period.interval", rule), adaComm->interval);
+    require(adaComm->shrink > 0 && adaComm->shrink <= 1, "{}: period.shrink must be in (0, 1], got {}", rule,
+            adaComm->shrink);
+  }
 }
 
 std::string Period::describe() const {
@@ -142,7 +126,16 @@ void Period::fields(Fields& f) {
       "fixed, or adapted: qsr (with period.alpha, period.power) or adacomm (with period.interval, "
       "period.shrink)");
   detail::variantField(f, "period", adapted, {"fixed", "qsr", "adacomm"}, [this](Fields& inside, auto& rule) {
-    fieldsOf(inside, rule);
+    if constexpr (requires { rule.alpha; }) {
+      inside.field("alpha", rule.alpha,
+                   "a round has (alpha / learning rate)^power iterations; 0: always every");
+      inside.field("power", rule.power, "above 0; 3 is the cubic rule");
+    }
+    if constexpr (requires { rule.shrink; }) {
+      inside.field("interval", rule.interval, "rounds from one adaptation to the next");
+      inside.field("shrink", rule.shrink,
+                   "factor of the period if the score does not fall, above 0, at most 1");
+    }
     inside.field("until", until, "until so many iterations a round has first iterations; 0: not");
     inside.field("untilEpoch", untilEpoch, "until so many epochs a round has first iterations; 0: not");
     inside.field("first", first, "iterations of a round in the first part");
@@ -163,15 +156,14 @@ std::int64_t Period::at(const TrainingProgress& now) const {
 void PeriodState::declare(std::vector<StrategyBlock>& blocks) const {
   if (!std::holds_alternative<AdaComm>(period_.adapted)) return;
   blocks.push_back(
-      {.name = std::string(kMemory), .place = StrategyBlock::Place::Replica, .numbers = kMemoryNumbers});
+      {.name = kMemory, .place = StrategyBlock::Place::Replica, .numbers = detail::kNumbersOf<Memory>});
 }
 
 void PeriodState::begin(const Exchange& exchange) {
   begun_ = true;
   if (!std::holds_alternative<AdaComm>(period_.adapted)) return;
   memory_ = exchange.strategyBlock(kMemory).values.front();  // only the first worker's block is used
-  Memory memory;
-  std::memcpy(&memory, memory_.raw(), sizeof(memory));
+  const auto& memory = detail::numbersOf<Memory>(memory_);
   detail::requireNotNegative(kMemory, memory.period, "as the period");
   detail::requireNotNegative(kMemory, memory.firstRate, "as the first learning rate");
   detail::requireCount(kMemory, memory.seen, "iterations");
@@ -181,43 +173,33 @@ void PeriodState::begin(const Exchange& exchange) {
 }
 
 std::int64_t PeriodState::iterations(const TrainingProgress& progress) {
-  const auto iterations = choose(progress);
+  const auto* const adaComm = std::get_if<AdaComm>(&period_.adapted);
+  std::int64_t iterations = period_.every;
+  if (period_.inFirstPart(progress) || (begun_ && !adaComm))
+    iterations = period_.at(progress);
+  else if (begun_)
+    iterations = adaptedIterations(*adaComm, progress);
   value_.value = static_cast<double>(iterations);
   return iterations;
 }
 
-std::int64_t PeriodState::choose(const TrainingProgress& progress) const {
-  if (period_.inFirstPart(progress)) return period_.at(progress);
-  if (!begun_) return period_.every;
-  const auto* const adaComm = std::get_if<AdaComm>(&period_.adapted);
-  return adaComm ? adaptedIterations(*adaComm, progress) : period_.at(progress);
-}
-
 void PeriodState::passRound(const TrainingProgress& progress) {
-  if (!memory_.defined() || progress.rounds == 0) return;
-  Memory memory;
-  std::memcpy(&memory, memory_.raw(), sizeof(memory));
-  const double own = iterationsSince(memory, progress);
-  if (memory.period == 0 || own <= 0) return;
-  addScore(memory.passedScore, memory.passed, progress.score, own);
-  memory.passed += own;
-  memory.seen = static_cast<double>(progress.iteration);
-  std::memcpy(memory_.raw(), &memory, sizeof(memory));
+  if (!memory_.defined()) return;
+  auto& memory = detail::numbersOf<Memory>(memory_);
+  if (memory.period != 0) memory.passRound(progress);
 }
 
 std::int64_t PeriodState::adaptedIterations(const AdaComm& rule, const TrainingProgress& progress) const {
-  Memory memory;
-  std::memcpy(&memory, memory_.raw(), sizeof(memory));
+  auto& memory = detail::numbersOf<Memory>(memory_);
   const double rate = std::max(0.0, progress.learningRate);
   if (memory.period == 0) {
     memory.period = static_cast<double>(period_.every);
     memory.firstRate = rate;
-  } else if (progress.rounds > 0 && iterationsSince(memory, progress) > 0) {
-    countRound(memory, progress);
-    if (memory.rounds >= static_cast<double>(rule.interval)) adapt(memory, rule, period_.every);
+  } else if (memory.passRound(progress)) {
+    memory.countRound();
+    if (memory.rounds >= static_cast<double>(rule.interval)) memory.adapt(rule, period_.every);
   }
   memory.seen = static_cast<double>(progress.iteration);
-  std::memcpy(memory_.raw(), &memory, sizeof(memory));
   const double rates = rate == memory.firstRate ? 1 : std::sqrt(memory.firstRate / rate);
   return clamped(std::ceil(memory.period * rates * (1 - kRounding)), 1);
 }

@@ -97,7 +97,6 @@ class PeriodState {
   std::span<const MergeValue> values() const { return {&value_, 1}; }
 
  private:
-  std::int64_t choose(const TrainingProgress& progress) const;
   std::int64_t adaptedIterations(const AdaComm&, const TrainingProgress&) const;
 
   const Period period_;

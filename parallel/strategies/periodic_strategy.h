@@ -10,12 +10,15 @@
 namespace muster {
 
 /// What rules have in common whose replicas send all their parameters when a period ends.
+template <typename Options>
 class PeriodicStrategy : public Strategy {
  public:
-  /// @param measured  name of the distance that listeners get in addition to the period; "": none.
-  template <typename Options>
+  /// @param measured  name of the number that listeners get in addition to the period; "": none.
   explicit PeriodicStrategy(const Options& options, std::string_view measured = {})
-      : period_(options.frequency), sending_(options.codec), values_{{{}, {measured, 0}}} {}
+      : options_(options),
+        period_(options.frequency),
+        sending_(options.codec),
+        values_{{{}, {measured, 0}}} {}
 
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
@@ -29,15 +32,24 @@ class PeriodicStrategy : public Strategy {
   MergeReport report() const override {
     values_[0] = period_.value();
     if (values_[1].name.empty()) return {.values = std::span(values_).first(1)};
-    values_[1].value = relativeDistance(spreads_);
+    values_[1].value = measured();
     return {.values = values_};
   }
 
  protected:
+  /// The rule's own blocks, and those of codec and period. @param means  see CodedReplicas::declare.
+  std::vector<StrategyBlock> withCommon(std::vector<StrategyBlock> own, bool means) const {
+    sending_.declare(own, means);
+    period_.declare(own);
+    return own;
+  }
   bool measures() const { return !values_[1].name.empty(); }
+  /// The number for listeners.
+  virtual double measured() const { return relativeDistance(spreads_); }
   /// The participant's share of the distance.
   Spread& spread(const MergeOps& ops) { return spreads_[static_cast<std::size_t>(ops.participant())]; }
 
+  const Options options_;
   PeriodState period_;
   CodedReplicas sending_;
   Fragment all_;  // of the parameters

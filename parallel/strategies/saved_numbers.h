@@ -6,9 +6,19 @@
 
 #include "muster/core/nn/training_state.h"
 
-// Checks of numbers that a strategy keeps in its blocks: a damaged checkpoint may hold anything.
+// The numbers that a strategy keeps in its blocks, and their checks: a damaged checkpoint may hold anything.
 
 namespace muster::detail {
+
+/// How many numbers a struct of doubles is: StrategyBlock::numbers.
+template <typename Numbers>
+inline constexpr std::int64_t kNumbersOf = sizeof(Numbers) / sizeof(double);
+
+/// The numbers of a block, as such a struct.
+template <typename Numbers>
+Numbers& numbersOf(const Tensor& block) {
+  return *reinterpret_cast<Numbers*>(block.data<double>());
+}
 
 /// Whether a number is not negative and below 2^60, above any real count: adding two such numbers does not
 /// overflow an int64.

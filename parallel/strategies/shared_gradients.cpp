@@ -3,17 +3,16 @@
 #include <cstddef>
 #include <numeric>
 #include <span>
-#include <vector>
 
-#include "muster/core/base/error.h"
 #include "muster/core/ops/linear_combination.h"
 #include "muster/core/ops/threshold.h"
+#include "muster/parallel/strategies/period.h"
 #include "muster/parallel/strategies/saved_numbers.h"
 
 namespace muster {
 namespace {
 
-constexpr std::string_view kUnsent = "residual", kMeanResidual = "mean residual", kSender = "sender";
+constexpr const char *kUnsent = "residual", *kMeanResidual = "mean residual", *kSender = "sender";
 
 /// A worker's numbers, a view of its block `kSender`.
 struct Sender {
@@ -25,7 +24,7 @@ struct Sender {
   std::span<const double> weights(std::size_t count) const { return {at + 3, count}; }
   /// @throws SavedStateError for what only a damaged checkpoint can hold.
   void requirePossible(std::size_t workers) {
-    detail::requirePossible(threshold() == 0 || ThresholdRule::possible(threshold()), kSender, threshold(),
+    detail::requirePossible(threshold() == 0 || detail::isThreshold(threshold()), kSender, threshold(),
                             "as a threshold");
     detail::requireCount(kSender, sent(), "messages");
     for (const double one : weights(workers)) detail::requireNotNegative(kSender, one, "as a weight");
@@ -35,8 +34,7 @@ struct Sender {
 };
 
 /// The workers' messages, as nodes send them to each other.
-class WorkersMessages final : public Messages {
- public:
+struct WorkersMessages final : Messages {
   /// The header before the words of a message.
   struct Head {
     float threshold = 0;
@@ -44,57 +42,47 @@ class WorkersMessages final : public Messages {
     std::int64_t nonZero = 0;
   };
 
-  bool empty() const { return all_.empty(); }
-  std::size_t size() const { return all_.size(); }
-  ThresholdMessage& operator[](std::size_t w) { return all_[w]; }
-  const Head& headOf(std::size_t w) const { return heads_[w]; }
-  void allocate(std::size_t workers, std::int64_t elements) {
-    all_.assign(workers, ThresholdMessage(elements));
-    heads_.resize(workers);
-  }
-  void writeHead(std::size_t w, bool trained, bool sent) {
-    if (!sent) all_[w].clear();
-    heads_[w] = {.threshold = all_[w].threshold,
-                 .trained = static_cast<std::uint16_t>(trained),
-                 .sent = static_cast<std::uint16_t>(sent),
-                 .nonZero = all_[w].nonZero};
-  }
-
   std::span<std::byte> head(std::size_t w) override {
-    return std::as_writable_bytes(std::span(heads_).subspan(w, 1));
+    return std::as_writable_bytes(std::span(heads).subspan(w, 1));
   }
   std::span<std::byte> body(std::size_t w) override {
-    all_[w].expect(heads_[w].nonZero, heads_[w].threshold);
+    all[w].expect(heads[w].nonZero, heads[w].threshold);
     return std::as_writable_bytes(
-        std::span(all_[w].words).first(static_cast<std::size_t>(all_[w].wordCount())));
+        std::span(all[w].words).first(static_cast<std::size_t>(all[w].wordCount())));
   }
-  void arrived(std::size_t w) override { all_[w].check(); }
+  void arrived(std::size_t w) override { all[w].check(); }
 
- private:
-  std::vector<ThresholdMessage> all_;  // [worker] written by its worker until all have contributed
-  std::vector<Head> heads_;            // [worker] over nodes
+  std::vector<ThresholdMessage> all;  // [worker] written by its worker until all have contributed
+  std::vector<Head> heads;            // [worker] over nodes
 };
+
+std::string describeAlgorithm(const ThresholdAlgorithm& algorithm) {
+  if (const auto* fixed = std::get_if<FixedThreshold>(&algorithm))
+    return fmt::format("threshold {}", fixed->threshold);
+  if (const auto* target = std::get_if<TargetDensityThreshold>(&algorithm))
+    return fmt::format("threshold for a density of {}", target->density);
+  return fmt::format("adaptive threshold from {}", std::get<AdaptiveThreshold>(algorithm).initial);
+}
 
 class SharedGradientsStrategy final : public Strategy {
  public:
-  explicit SharedGradientsStrategy(const SharedGradients& options) : options_(options) {}
+  explicit SharedGradientsStrategy(const SharedGradients& options)
+      : options_(options), rule_(detail::asAdaptive(options.thresholdAlgorithm)) {}
 
   std::string describe() const override {
     const auto every = options_.resynchronizationFrequency;
-    const auto when = every == 0   ? std::string()
-                      : every == 1 ? std::string(" and every iteration")
-                                   : fmt::format(" and every {} iterations", every);
+    const auto when = every == 0 ? std::string() : " and " + Period(every).describe();
     return fmt::format("sharing encoded updates every iteration ({}), whole at the end of each epoch{}",
-                       options_.describe(), when);
+                       describeAlgorithm(options_.thresholdAlgorithm), when);
   }
   std::vector<StrategyBlock> blocks(int workers) const override {
     if (workers == 1) return {};
-    return {{.name = std::string(kUnsent),
+    return {{.name = kUnsent,
              .place = StrategyBlock::Place::Replica,
              .zeroUnlessPending = true,
              .meanForOthers = true},
-            {.name = std::string(kMeanResidual), .dtype = DType::Float64, .saved = false},
-            {.name = std::string(kSender), .place = StrategyBlock::Place::Replica, .numbers = 3 + workers}};
+            {.name = kMeanResidual, .dtype = DType::Float64, .saved = false},
+            {.name = kSender, .place = StrategyBlock::Place::Replica, .numbers = 3 + workers}};
   }
   StrategyTraits traits(int workers) const override {
     StrategyTraits traits{.updaterState = options_.updaterState, .mayThrow = false};
@@ -112,29 +100,27 @@ class SharedGradientsStrategy final : public Strategy {
             toString(parameters.dtype()));
     const auto workers = static_cast<std::size_t>(exchange.participants());
     nodes_ = static_cast<std::size_t>(exchange.nodes());
-    if (messages_.empty()) messages_.allocate(workers, parameters.elements());
+    if (messages_.all.empty()) messages_.all.assign(workers, ThresholdMessage(parameters.elements()));
+    messages_.heads.resize(workers);
     drifts_.assign(workers, {});
     encoded_.assign(workers, 0);
     all_ = Fragment::whole(parameters.elements());
     for (const Tensor& block : exchange.strategyBlock(kSender).values) {
       Sender sender(block);
       sender.requirePossible(workers);
-      if (sender.threshold() == 0)
-        sender.threshold() = ThresholdRule(options_.thresholdAlgorithm).threshold();
+      if (sender.threshold() == 0) sender.threshold() = rule_.initial;
       if (sender.trained() != 0) pending_ = true;  // the training was resumed between two resynchronisations
     }
   }
   RoundPlan plan(const TrainingProgress&) override { return {}; }
   void contribute(double weight, MergeOps& ops) override {
-    if (messages_.empty()) return;
+    if (messages_.all.empty()) return;
     const auto w = static_cast<std::size_t>(ops.participant());
     Sender sender(ops.own(kSender)[w]);
     Tensor residual = ops.own(kUnsent)[w];
-    auto& message = messages_[w];
+    auto& message = messages_.all[w];
     sender.trained() = 1;
-    ThresholdRule rule(options_.thresholdAlgorithm);
-    rule.setThreshold(sender.threshold());
-    const auto threshold = static_cast<float>(rule.threshold());
+    const auto threshold = static_cast<float>(sender.threshold());
     const SharedBlock& parameters = ops.block(BlockKind::Parameters);
     // The merged copy holds the replica's values before its step.
     const auto nonZero = accumulateUpdate(parameters.replicas[w], parameters.mergedCopies[w], threshold,
@@ -148,7 +134,7 @@ class SharedGradientsStrategy final : public Strategy {
       clampElements(residual, threshold * static_cast<float>(options_.residualClipping), ops.context());
   }
   void land(int, const Round& round, MergeOps& ops) override {
-    if (messages_.empty()) return ops.mergeState(round.weights);
+    if (messages_.all.empty()) return ops.mergeState(round.weights);
     const auto w = static_cast<std::size_t>(ops.participant());
     const double total = std::accumulate(round.weights.begin(), round.weights.end(), 0.0);
     forEachSender(ops, [&](std::size_t, Sender sender) {
@@ -156,20 +142,21 @@ class SharedGradientsStrategy final : public Strategy {
     });
     if (total > 0) {
       if (nodes_ > 1) gatherMessages(round, ops);
-      applyMessages(round, ops);
+      applyMessages(round, total, ops);
     }
-    const bool resynchronizing = resynchronizes(round);
-    if (w < nodes_) {
-      pending_ = !resynchronizing;
-      kind_ = resynchronizing ? MergeKind::Resynchronisation : MergeKind::Updates;
-    }
+    const auto every = options_.resynchronizationFrequency;
+    const bool resynchronizing = round.last || (every > 0 && round.iteration % every == 0);
+    if (w < nodes_) pending_ = !resynchronizing;
     drifts_[w] = {};
     if (resynchronizing) resynchronize(ops);
   }
   bool pending() const override { return pending_; }
   /// The divergence is the drift: |mean residual| / |parameters| at a resynchronisation, otherwise 0.
   MergeReport report() const override {
-    return {.kind = messages_.empty() ? MergeKind::State : kind_, .divergence = relativeDistance(drifts_)};
+    return {.kind = messages_.all.empty() ? MergeKind::State
+                    : pending_            ? MergeKind::Updates
+                                          : MergeKind::Resynchronisation,
+            .divergence = relativeDistance(drifts_)};
   }
 
  private:
@@ -177,12 +164,18 @@ class SharedGradientsStrategy final : public Strategy {
   /// other nodes. Their numbers are kept here, too, so that each node can save those of all.
   void gatherMessages(const Round& round, MergeOps& ops) {
     const auto w = static_cast<std::size_t>(ops.participant());
-    messages_.writeHead(w, Sender(ops.own(kSender)[w]).trained() != 0, encoded_[w] && round.weights[w] > 0);
+    auto& message = messages_.all[w];
+    const bool sent = encoded_[w] && round.weights[w] > 0;
+    if (!sent) message.clear();
+    messages_.heads[w] = {.threshold = message.threshold,
+                          .trained = Sender(ops.own(kSender)[w]).trained() != 0,
+                          .sent = sent,
+                          .nonZero = message.nonZero};
     ops.allGather(messages_);
     forEachSender(ops, [&](std::size_t v, Sender sender) {
       if (v == w) return;
-      if (messages_.headOf(v).trained) sender.trained() = 1;
-      if (messages_.headOf(v).sent) countSent(messages_[v], sender);
+      if (messages_.heads[v].trained) sender.trained() = 1;
+      if (messages_.heads[v].sent) countSent(messages_.all[v], sender);
     });
   }
   /// Calls `use` for the numbers of the participant and of the corresponding ones of the other nodes.
@@ -191,37 +184,30 @@ class SharedGradientsStrategy final : public Strategy {
     const std::size_t first = static_cast<std::size_t>(ops.participant()) / nodes_ * nodes_;
     for (std::size_t v = first; v < first + nodes_; ++v) use(v, Sender(ops.own(kSender)[v]));
   }
-  void applyMessages(const Round& round, MergeOps& ops) {
+  void applyMessages(const Round& round, double total, MergeOps& ops) {
     const SharedBlock& parameters = ops.block(BlockKind::Parameters);
-    double total = 0;
-    for (const double weight : round.weights) total += weight;
     ops.eachShare(parameters.mergedCopy().elements(), [&](const Share& share) {
       Tensor merged = parameters.mergedCopies[share.workers.front()];
-      for (std::size_t v = 0; v < messages_.size(); ++v)  // in worker order, whatever the timing
+      for (std::size_t v = 0; v < messages_.all.size(); ++v)  // in worker order, whatever the timing
         if (round.weights[v] > 0)
-          addDecoded(messages_[v], static_cast<float>(round.weights[v] / total), share.slice.begin,
+          addDecoded(messages_.all[v], static_cast<float>(round.weights[v] / total), share.slice.begin,
                      share.slice.end, merged, share.context);
     });
     ops.writeBack(parameters.mergedCopies, parameters.replicas, 0, all_);
     const auto w = static_cast<std::size_t>(ops.participant());
-    if (round.weights[w] > 0) ops.countBytes(messages_[w].bytes());
+    if (round.weights[w] > 0) ops.countBytes(messages_.all[w].bytes());
   }
   /// Counts a message that was sent, and adapts the threshold to it.
   void countSent(const ThresholdMessage& message, Sender sender) const {
-    ThresholdRule rule(options_.thresholdAlgorithm);
-    rule.setThreshold(sender.threshold());
-    if (message.elements > 0)
-      rule.adapt(static_cast<double>(message.nonZero) / static_cast<double>(message.elements));
-    sender.threshold() = rule.threshold();
+    if (message.elements > 0) {
+      const double density = static_cast<double>(message.nonZero) / static_cast<double>(message.elements);
+      sender.threshold() = detail::adaptedThreshold(rule_, sender.threshold(), density);
+    }
     if (options_.residualClipping > 0) sender.sent() += 1;
-  }
-  bool resynchronizes(const Round& round) const {
-    const auto every = options_.resynchronizationFrequency;
-    return round.last || (every > 0 && round.iteration % every == 0);
   }
   void resynchronize(MergeOps& ops) {
     const auto w = static_cast<std::size_t>(ops.participant());
-    const auto weights = Sender(ops.own(kSender)[w]).weights(messages_.size());
+    const auto weights = Sender(ops.own(kSender)[w]).weights(messages_.all.size());
     const SharedBlock& parameters = ops.block(BlockKind::Parameters);
     const auto residual = ops.own(kUnsent), mean = ops.own(kMeanResidual);
     ops.mean(residual, weights, mean, all_);
@@ -231,7 +217,7 @@ class SharedGradientsStrategy final : public Strategy {
     ops.writeBack(parameters.mergedCopies, parameters.replicas, 0, all_);
     ops.mergeOthers(weights);
     forEachSender(ops, [&](std::size_t, Sender sender) {
-      for (std::size_t v = 0; v < messages_.size(); ++v) sender.weight(v) = 0;
+      for (std::size_t v = 0; v < messages_.all.size(); ++v) sender.weight(v) = 0;
       sender.trained() = 0;
     });
   }
@@ -250,13 +236,13 @@ class SharedGradientsStrategy final : public Strategy {
   }
 
   const SharedGradients options_;
+  const AdaptiveThreshold rule_;
   WorkersMessages messages_;
   std::vector<char> encoded_;   // [worker] whether its last contribution has a message; written by it
   std::vector<Spread> drifts_;  // [worker] for its slice; written while a round ends
   Fragment all_;                // of the parameters
   std::size_t nodes_ = 1;       // of the training
   bool pending_ = false;        // written by this node's first worker while a round ends
-  MergeKind kind_ = MergeKind::Updates;  // like pending_
 };
 
 }  // namespace

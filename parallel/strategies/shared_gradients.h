@@ -2,13 +2,39 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <variant>
 #include <vector>
 
+#include "muster/core/base/fields.h"
 #include "muster/parallel/strategies/strategy.h"
-#include "muster/parallel/strategies/threshold_rule.h"
 
 namespace muster {
+
+/// Always the same threshold.
+struct FixedThreshold {
+  double threshold = 1e-3;  ///< in units of a parameter
+};
+
+/// Adapts the threshold until the density of a message, its share of the elements, is in a range: multiplies
+/// it by `decay` after each message below the range, and divides by it after each above. (Deeplearning4j's
+/// AdaptiveThresholdAlgorithm, which calls the density sparsity; its defaults are 1e-4, 1e-4 to 1e-2. A
+/// message here is never longer than a map of two bits an element, so more may be sent.)
+struct AdaptiveThreshold {
+  double initial = 1e-3;
+  double minDensity = 1e-3;
+  double maxDensity = 0.1;
+  double decay = 0.9659363289248456;  ///< 0.5^(1/20): halved within 20 messages
+};
+
+/// Seeks one density: an AdaptiveThreshold whose range is a point.
+struct TargetDensityThreshold {
+  double initial = 1e-3;
+  double density = 0.05;
+  double decay = 0.9659363289248456;
+};
+
+/// How the threshold of shared gradients is chosen.
+using ThresholdAlgorithm = std::variant<FixedThreshold, AdaptiveThreshold, TargetDensityThreshold>;
 
 /// Every iteration each worker sends the large elements of its update, as plus or minus its threshold, and
 /// all apply the weighted mean of these messages to the same parameters, which stay equal. What a worker has
@@ -35,14 +61,21 @@ struct SharedGradients {
   /// What a resynchronisation does with the updater's state.
   UpdaterState updaterState = UpdaterState::Average;
 
-  /// @throws InvalidArgument naming the option and its value.
   void validate() const;
   std::unique_ptr<Strategy> make() const;
-
   void fields(Fields& f);
   static std::vector<NamedStrategy> named(int workers);
-  /// As in "adaptive threshold from 0.0001".
-  std::string describe() const;
 };
+
+namespace detail {
+
+/// The algorithm as an adaptive one: no density leaves the range of a fixed threshold.
+AdaptiveThreshold asAdaptive(const ThresholdAlgorithm& algorithm);
+/// The threshold after a message that held this share of the elements.
+double adaptedThreshold(const AdaptiveThreshold& rule, double threshold, double density);
+/// Whether an algorithm can have come to this threshold.
+bool isThreshold(double threshold);
+
+}  // namespace detail
 
 }  // namespace muster

@@ -2,29 +2,30 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
 
-#include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/option_fields.h"
 #include "muster/parallel/strategies/outer_step.h"
+#include "muster/parallel/strategies/periodic_strategy.h"
 #include "muster/parallel/strategies/saved_numbers.h"
 
 namespace muster {
 namespace {
 
-constexpr std::string_view kStreaming = "streaming outer averaging", kTurn = "turn";
+constexpr const char *kStreaming = "streaming outer averaging", *kTurn = "turn";
 constexpr int kMostFragments = 64;
 
+/// The numbers of block kTurn.
+struct Turn {
+  double fragment = 0;  // launched last
+  double epoch = 0;     // then
+};
+
 /// The merged copy holds W.
-class StreamingOuterStrategy final : public Strategy {
+class StreamingOuterStrategy final : public PeriodicStrategy<StreamingOuter> {
  public:
-  explicit StreamingOuterStrategy(const StreamingOuter& options)
-      : options_(options),
-        outer_(OuterStep::of(options)),
-        period_(options.frequency),
-        sending_(options.codec) {}
+  using PeriodicStrategy::PeriodicStrategy;
 
   std::string describe() const override {
     return fmt::format("{}, each of {} fragments {}, delay {} ({}, mixing {}){}", kStreaming,
@@ -32,13 +33,12 @@ class StreamingOuterStrategy final : public Strategy {
                        options_.mixing, muster::describe(options_.codec));
   }
   std::vector<StrategyBlock> blocks(int) const override {
-    std::vector<StrategyBlock> blocks;
-    outer_.declare(blocks, /*meanInFlight=*/options_.delay > 0);
-    sending_.declare(blocks, /*means=*/true);
-    blocks.push_back(
-        {.name = std::string(kTurn), .place = StrategyBlock::Place::Replica, .numbers = 2, .counts = true});
-    period_.declare(blocks);
-    return blocks;
+    auto blocks = outer_.blocks(/*meanInFlight=*/options_.delay > 0);
+    blocks.push_back({.name = kTurn,
+                      .place = StrategyBlock::Place::Replica,
+                      .numbers = detail::kNumbersOf<Turn>,
+                      .counts = true});
+    return withCommon(std::move(blocks), /*means=*/true);
   }
   StrategyTraits traits(int) const override {
     return {.updaterState = options_.updaterState,
@@ -49,18 +49,15 @@ class StreamingOuterStrategy final : public Strategy {
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
     turn_ = exchange.strategyBlock(kTurn).values.front();
-    const double last = turn_.data<double>()[0];  // maybe of a rule with more fragments
+    const double last = detail::numbersOf<Turn>(turn_).fragment;  // maybe of a rule with more fragments
     detail::requirePossible(last < kMostFragments, kTurn, last, "as the last fragment");
     const SharedBlock& parameters = exchange.block(BlockKind::Parameters);
-    if (options_.fragments == 1) {
-      fragments_ = {Fragment::whole(parameters.mergedCopy().elements())};
-      return sending_.begin(exchange, fragments_);
-    }
     const auto tensors = parameters.segments ? parameters.segments->segments.size() : 1;
-    require(tensors >= static_cast<std::size_t>(options_.fragments),
+    const int count = options_.fragments;
+    require(count == 1 || tensors >= static_cast<std::size_t>(count),
             "{}: the model has {}, which {} cannot be made of", kStreaming, plural(tensors, "tensor"),
-            plural(options_.fragments, "fragment"));
-    fragments_ = fragmentsOf(*parameters.segments, options_.fragments);
+            plural(count, "fragment"));
+    fragments_ = count == 1 ? std::vector{parameters.whole} : fragmentsOf(*parameters.segments, count);
     sending_.begin(exchange, fragments_);
   }
   void start(MergeOps& ops) override {
@@ -94,22 +91,18 @@ class StreamingOuterStrategy final : public Strategy {
   /// The fragment to launch next. Each epoch begins with the first fragment.
   int nextTurn(const TrainingProgress& progress) {
     if (!turn_.defined()) return 0;
-    auto* const memory = turn_.data<double>();
-    const auto epoch = static_cast<double>(progress.epoch);
-    const bool first = progress.rounds == 0 || epoch != memory[1];
-    const int turn = first ? 0 : (static_cast<int>(memory[0]) + 1) % options_.fragments;
-    memory[0] = turn;
-    memory[1] = epoch;
+    auto& [last, epoch] = detail::numbersOf<Turn>(turn_);
+    const bool first = progress.rounds == 0 || epoch != static_cast<double>(progress.epoch);
+    const int turn = first ? 0 : (static_cast<int>(last) + 1) % options_.fragments;
+    last = turn;
+    epoch = static_cast<double>(progress.epoch);
     return turn;
   }
   const Fragment& at(int fragment) const { return fragments_[static_cast<std::size_t>(fragment)]; }
 
-  const StreamingOuter options_;
-  const OuterStep outer_;
-  PeriodState period_;
-  CodedReplicas sending_;
+  const OuterStep outer_ = OuterStep::of(options_);
   std::vector<Fragment> fragments_;
-  Tensor turn_;  // the first worker's block kTurn: the fragment launched last, and its epoch
+  Tensor turn_;                                              // the first worker's block kTurn
   std::array<MergeValue, 1> values_ = {{{"fragment", -1}}};  // the first participant writes it in `land`
 };
 

@@ -34,7 +34,6 @@ struct StreamingOuter {
   double rate = 1;        ///< above 0
   double momentum = 0;    ///< in [0, 1)
   bool nesterov = false;  ///< the base is the look-ahead point
-  /// What a merge does with the updater's state.
   UpdaterState updaterState = UpdaterState::Average;
   Codec codec = WholeReplicas{};  ///< how parameters are sent
 
@@ -42,10 +41,8 @@ struct StreamingOuter {
   /// with a delay of 5; its workers use AdamW.
   static StreamingOuter diloco();
 
-  /// @throws InvalidArgument naming the option out of range.
   void validate() const;
   std::unique_ptr<Strategy> make() const;
-
   void fields(Fields& f);
   static std::vector<NamedStrategy> named(int workers);
 };

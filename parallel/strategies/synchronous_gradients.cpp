@@ -1,6 +1,5 @@
 #include "muster/parallel/strategies/synchronous_gradients.h"
 
-#include "muster/core/base/error.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace muster {

@@ -14,7 +14,6 @@ namespace muster {
 struct SynchronousGradients {
   void validate() const {}
   std::unique_ptr<Strategy> make() const;
-
   void fields(Fields&) {}
   static std::vector<NamedStrategy> named(int workers);
 };

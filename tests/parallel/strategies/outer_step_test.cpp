@@ -13,8 +13,7 @@ namespace {
 /// Outer steps of two replicas with one parameter; outer parameters begin at 1.
 struct Outer {
   explicit Outer(const OuterStep& s) : step(s) {
-    std::vector<StrategyBlock> blocks;
-    step.declare(blocks, /*meanInFlight=*/false);
+    const auto blocks = step.blocks(/*meanInFlight=*/false);
     CHECK(blocks.size() == (step.momentum > 0 ? 2U : 1U));
     exchange.makeStrategyBlocks(blocks);
     sending.begin(exchange, std::span(&whole, 1));

@@ -9,13 +9,14 @@ using namespace muster::test;
 
 namespace {
 
+struct MeasuringOptions {
+  Period frequency;
+  Codec codec;
+};
+
 /// Measures 3 of 12 on participant 0, and 0 of 36 on participant 1: sqrt(3 / 48) is a quarter.
-struct Measuring final : PeriodicStrategy {
-  struct Options {
-    Period frequency;
-    Codec codec;
-  };
-  explicit Measuring(std::string_view measured) : PeriodicStrategy(Options{3, {}}, measured) {}
+struct Measuring final : PeriodicStrategy<MeasuringOptions> {
+  explicit Measuring(std::string_view measured) : PeriodicStrategy({3, {}}, measured) {}
   std::string describe() const override { return "measuring"; }
   void land(int, const Round&, MergeOps& ops) override {
     CHECK(all_.elements() == 20);
