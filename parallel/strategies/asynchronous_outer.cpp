@@ -7,6 +7,7 @@
 #include "muster/core/base/plural.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/option_fields.h"
+#include "muster/parallel/strategies/periodic_strategy.h"
 #include "muster/parallel/strategies/saved_numbers.h"
 
 namespace muster {
@@ -23,10 +24,9 @@ struct LastLanding {
 };
 
 /// The merged copy holds W.
-class AsynchronousOuterStrategy final : public Strategy {
+class AsynchronousOuterStrategy final : public PeriodicStrategy<AsynchronousOuter> {
  public:
-  explicit AsynchronousOuterStrategy(const AsynchronousOuter& options)
-      : options_(options), step_(OuterStep::of(options)), sending_(options.codec) {}
+  using PeriodicStrategy::PeriodicStrategy;
 
   std::string describe() const override {
     const bool wall = options_.clock == ArrivalClock::Wall;
@@ -43,23 +43,21 @@ class AsynchronousOuterStrategy final : public Strategy {
          .numbers = detail::kNumbersOf<LastLanding>,
          .counts = true,
          .inFlight = true},
-        {.name = kMean, .dtype = DType::Float64, .saved = false},
+        {.name = OuterStep::kMean, .dtype = DType::Float64, .saved = false},
         {.name = kMeanTaken, .dtype = DType::Float64, .saved = false}};
     if (options_.momentum > 0) {
-      all.push_back({.name = kMomentum});
+      all.push_back({.name = OuterStep::kMomentum});
       all.push_back({.name = kArrived, .inFlight = true});
     }
-    sending_.declare(all);
-    return all;
+    return withCommon(std::move(all), /*means=*/false);
   }
   StrategyTraits traits(int workers) const override {
     return {.updaterState = options_.updaterState, .arrivals = arrivals(workers), .mayThrow = false};
   }
   void begin(const Exchange& exchange) override {
-    all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
+    PeriodicStrategy::begin(exchange);
     workers_ = exchange.participants();
     perStep_ = options_.arrivalsPerStep > 0 ? options_.arrivalsPerStep : workers_;
-    sending_.begin(exchange, std::span(&all_, 1));
     memory_ = exchange.strategyBlock(kLanding).values.front();
     arrivedBefore_ = static_cast<std::int64_t>(last().sinceStep);
   }
@@ -67,11 +65,8 @@ class AsynchronousOuterStrategy final : public Strategy {
     take(ops, [](std::size_t) { return true; });
   }
   RoundPlan plan(const TrainingProgress& progress) override {
-    if (!memory_.defined()) return {.iterations = options_.frequency.every};
-    arrivedBefore_ = static_cast<std::int64_t>(last().sinceStep);
-    const std::int64_t iterations = options_.frequency.at(progress);
-    values_[2].value = static_cast<double>(iterations);
-    return {.iterations = iterations};
+    if (memory_.defined()) arrivedBefore_ = static_cast<std::int64_t>(last().sinceStep);
+    return PeriodicStrategy::plan(progress);
   }
   void land(int, const Round& round, MergeOps& ops) override {
     const Landing now = landing(round);
@@ -87,7 +82,10 @@ class AsynchronousOuterStrategy final : public Strategy {
   bool pending() const override {
     return last().apart != 0 || (options_.momentum > 0 && last().sinceStep > 0);
   }
-  MergeReport report() const override { return {.values = values_}; }
+  MergeReport report() const override {
+    values_[2] = period_.value();
+    return {.values = values_};
+  }
 
  private:
   ArrivalPlan arrivals(int workers) const {
@@ -154,7 +152,7 @@ class AsynchronousOuterStrategy final : public Strategy {
   void move(const Landing& now, const Round& round, MergeOps& ops) const {
     const SharedBlock& parameters = ops.block(BlockKind::Parameters);
     const std::span<const Tensor> outer = parameters.mergedCopies;
-    const auto mean = ops.own(kMean), meanTaken = ops.own(kMeanTaken);
+    const auto mean = ops.own(OuterStep::kMean), meanTaken = ops.own(kMeanTaken);
     // If all arrivals took the current W, use it without rounding: then the bits are those of OuterAveraging
     // if all arrive together, and those of the replica with rate 1 and one worker.
     const bool fresh = now.staleness == 0;
@@ -166,7 +164,7 @@ class AsynchronousOuterStrategy final : public Strategy {
     const double share = now.share, kept = fresh ? 1 - share : 1, stale = fresh ? 0 : -share;
     if (options_.momentum == 0)
       return ops.combine(outer, {{share, mean}, {kept, outer}, {stale, meanTaken}}, all_);
-    const auto momentum = ops.own(kMomentum), arrived = ops.own(kArrived);
+    const auto momentum = ops.own(OuterStep::kMomentum), arrived = ops.own(kArrived);
     const double before = arrivedBefore_ > 0 ? 1 : 0;
     const double eta =
         options_.momentum * ((now.completes ? 1.0 : 0.0) - (options_.nesterov && fresh ? share : 0.0));
@@ -211,14 +209,11 @@ class AsynchronousOuterStrategy final : public Strategy {
     ops.combineFor(resumes, ops.own(kTaken), {{1, parameters.replicas}});
   }
 
-  const AsynchronousOuter options_;
-  const OuterStep step_;
-  Fragment all_;
-  CodedReplicas sending_;
+  const OuterStep step_ = OuterStep::of(options_);
   std::int64_t workers_ = 1, perStep_ = 1;
   std::int64_t arrivedBefore_ = 0;  // since the last outer step; written between landings
   Tensor memory_;                   // the first worker's block kLanding; written by the first participant
-  std::array<MergeValue, 3> values_{{{"arrivals", 0}, {"staleness", 0}, {"period", 0}}};  // like memory_
+  mutable std::array<MergeValue, 3> values_{{{"arrivals", 0}, {"staleness", 0}, {}}};  // like memory_
 };
 
 }  // namespace

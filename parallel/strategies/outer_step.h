@@ -8,12 +8,12 @@
 
 namespace muster {
 
-/// Names of blocks of rules with an outer step.
-inline constexpr const char *kMomentum = "outer momentum", *kMean = "mean";
-
 /// The step of an outer optimiser, for strategies that use one: see OuterAveraging. The merged copy holds W.
 /// Workers train from the base s.
 struct OuterStep {
+  /// Names of blocks.
+  static constexpr const char *kMomentum = "outer momentum", *kMean = "mean";
+
   double rate = 1;
   double momentum = 0;
   bool nesterov = false;
