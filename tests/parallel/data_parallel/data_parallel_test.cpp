@@ -50,7 +50,7 @@ TEST_CASE("with dim 1 a network takes sequences [T, N, F], and gives [T, N, C], 
     const Tensor input = randomTensor<float>({kSteps, kExamples, kFeatures}, 1);
     // The same with the examples first.
     Tensor moved, expected, gradInput;
-    examplesFirst(input, 1, moved);
+    moveExamples(input, 1, 0, moved);
     Model& alone = network;
     alone.forward(moved, expected);
     const Tensor gradExpected = randomTensor<float>(expected.shape(), 2);
@@ -61,14 +61,14 @@ TEST_CASE("with dim 1 a network takes sequences [T, N, F], and gives [T, N, C], 
     const auto stepsFirst = [&](const Tensor& tensor) {
       if (!everyStep) return tensor;
       Tensor to;
-      examplesAt(1, tensor, to);
+      moveExamples(tensor, 0, 1, to);
       return to;
     };
     const Tensor output = parallel.forward(input);
     REQUIRE(output.shape() == (everyStep ? Shape{kSteps, kExamples, kUnits} : Shape{kExamples, kUnits}));
     CHECK(distance<float>(output, stepsFirst(expected)) < 1e-6);
     Tensor gradOfInput;
-    examplesFirst(parallel.backward(stepsFirst(gradExpected)), 1, gradOfInput);
+    moveExamples(parallel.backward(stepsFirst(gradExpected)), 1, 0, gradOfInput);
     CHECK(distance<float>(gradOfInput, gradInput) < 1e-5);
     CHECK(distance<float>(gradients(network), gradient) < 1e-5);
     const auto shapes = parallel.shapes();
