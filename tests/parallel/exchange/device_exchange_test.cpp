@@ -22,7 +22,7 @@ MergePlan planOf(int workers, int devices, TransportKind kind) {
 }
 
 /// Replicas with random blocks of each kind and rule, determined by the number of workers and the size.
-Replicas replicasOf(int workers, std::int64_t elements, DType type = DType::Float32) {
+Replicas randomReplicas(int workers, std::int64_t elements, DType type = DType::Float32) {
   auto blocks = blocksOfEachKind(elements, type);
   if (elements % 2 == 0)
     blocks.push_back({"moments", BlockKind::Statistics, MergeRule::Moments, elements, type});
@@ -36,8 +36,8 @@ Replicas replicasOf(int workers, std::int64_t elements, DType type = DType::Floa
 /// Replicas that are merged on devices, and others with the same values that are merged on the host.
 struct Both {
   Both(int workers, std::int64_t elements, const MergePlan& plan, DType type = DType::Float32)
-      : there(replicasOf(workers, elements, type)),
-        here(replicasOf(workers, elements, type)),
+      : there(randomReplicas(workers, elements, type)),
+        here(randomReplicas(workers, elements, type)),
         exchange(there.states, UpdaterState::Average, plan),
         host(here.states, UpdaterState::Average) {}
 
@@ -106,7 +106,7 @@ TEST_CASE("the bits of a merge depend on neither the transport nor the run") {
   for (const auto& [workers, devices] : {std::pair{5, 2}, {8, 3}, {4, 4}}) {
     std::vector<Replicas> all;
     for (const auto kind : {TransportKind::Peers, TransportKind::Host, TransportKind::Peers}) {
-      const auto& replicas = all.emplace_back(replicasOf(workers, 1000));
+      const auto& replicas = all.emplace_back(randomReplicas(workers, 1000));
       DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(workers, devices, kind));
       mergeAll(exchange, weightsOf(workers));
       CHECK(sameBits(replicas, all.front()));
@@ -149,7 +149,7 @@ TEST_CASE("the spread is the distance of all replicas from the mean of all, on a
 }
 
 TEST_CASE("an exchange is whole between merges, but not within one") {
-  auto replicas = replicasOf(2, 10);
+  auto replicas = randomReplicas(2, 10);
   DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(2, 2, TransportKind::Peers));
   CHECK(exchange.whole());
   exchange.begin(1);
@@ -196,7 +196,7 @@ TEST_CASE("a merge that fails is undone on the first device if merges are kept")
   for (const int workers : {1, 2, 5})
     for (const int devices : {1, 2}) {
       INFO("workers ", workers, ", devices ", devices);
-      auto replicas = replicasOf(workers, 34);
+      auto replicas = randomReplicas(workers, 34);
       DeviceExchange exchange(replicas.states, UpdaterState::Average,
                               planOf(workers, devices, TransportKind::Peers));
       exchange.makeStrategyBlocks(std::array{StrategyBlock{.name = "momentum"}});
@@ -232,7 +232,7 @@ TEST_CASE("a merge that fails is undone on the first device if merges are kept")
 TEST_CASE("a merge that writes NaN is detected before the next one, which would overwrite the kept one") {
   for (const int devices : {1, 2}) {
     CAPTURE(devices);
-    auto replicas = replicasOf(2, 34);
+    auto replicas = randomReplicas(2, 34);
     DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(2, devices, TransportKind::Peers));
     exchange.makeStrategyBlocks(std::array{StrategyBlock{.name = "momentum"}});
     const auto undo = exchange.makeUndo({.mayOverflow = true});
@@ -265,7 +265,7 @@ TEST_CASE("a merge that writes NaN is detected before the next one, which would 
 TEST_CASE("devices that check results name the element of the block") {
   for (const int devices : {1, 2, 4}) {
     CAPTURE(devices);
-    auto replicas = replicasOf(4, 3000);
+    auto replicas = randomReplicas(4, 3000);
     replicas.values(2)[2500] = std::numeric_limits<float>::infinity();
     DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(4, devices, TransportKind::Peers));
     exchange.makeStrategyBlocks(std::array{StrategyBlock{.name = "centre"}});
@@ -300,7 +300,7 @@ TEST_CASE("integer blocks, which are not merged, are kept but not checked") {
 TEST_CASE_ON("replicas on one GPU get the host's merge", Where, OnGpu) {
   for (const int workers : {1, 2, 3, 8, 9, 32}) {
     CAPTURE(workers);
-    auto expected = replicasOf(workers, 4100), there = replicasOf(workers, 4100);
+    auto expected = randomReplicas(workers, 4100), there = randomReplicas(workers, 4100);
     for (auto& blocks : there.owned)
       for (auto& block : blocks) block.values = copyTo(block.values, Device::cuda(0));
     DeviceExchange exchange(

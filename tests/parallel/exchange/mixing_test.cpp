@@ -14,11 +14,11 @@ using namespace muster::test;
 
 namespace {
 
-enum Blocks { Parameters, Own, Velocity, Residual, Moments };
+enum MixedBlock { Parameters, Own, Velocity, Residual, Moments };
 
 /// Replicas with a block of each merge rule, [2 * half].
 template <typename Value>
-Replicas replicasOf(int workers, std::int64_t half, Value value) {
+Replicas replicasWith(int workers, std::int64_t half, Value value) {
   return Replicas(firstWorkers(workers),
                   {{"parameters", BlockKind::Parameters, MergeRule::Average, 2 * half},
                    {"own", BlockKind::Statistics, MergeRule::Keep, 2 * half},
@@ -30,7 +30,7 @@ Replicas replicasOf(int workers, std::int64_t half, Value value) {
 
 /// Normally distributed; variances (the second half of the moments) are squares.
 Replicas normal(int workers, std::int64_t half) {
-  return replicasOf(workers, half, [half](int w, std::size_t b, std::int64_t i) {
+  return replicasWith(workers, half, [half](int w, std::size_t b, std::int64_t i) {
     const double x = RandomStream(static_cast<std::uint64_t>(w), "x").normal(static_cast<std::uint64_t>(i));
     return b == Moments && i >= half ? x * x : x + static_cast<double>(b);
   });
@@ -38,7 +38,7 @@ Replicas normal(int workers, std::int64_t half) {
 
 /// Small integers, whose combinations with eighths are exact.
 Replicas integers(int workers, std::int64_t half) {
-  return replicasOf(workers, half, [](int w, std::size_t b, std::int64_t i) {
+  return replicasWith(workers, half, [](int w, std::size_t b, std::int64_t i) {
     return static_cast<double>((7 * w + 3 * i + static_cast<std::int64_t>(b)) % 101);
   });
 }

@@ -11,8 +11,10 @@ namespace {
 
 /// Two replicas of 40 parameters, of which element i of worker w is 10 w + i, and blocks "a" and "b" of
 /// zeros.
-struct Two {
-  Two() { exchange.makeStrategyBlocks(std::array{StrategyBlock{.name = "a"}, StrategyBlock{.name = "b"}}); }
+struct TwoReplicas {
+  TwoReplicas() {
+    exchange.makeStrategyBlocks(std::array{StrategyBlock{.name = "a"}, StrategyBlock{.name = "b"}});
+  }
   /// Each participant does its part. @return what "a" then has of element 33.
   template <typename Work>
   float after(Work work) {
@@ -37,7 +39,7 @@ using Block = std::span<const Tensor>;
 }  // namespace
 
 TEST_CASE("vectors are combined element by element, in the order of the calls, in a fragment alone") {
-  Two two;
+  TwoReplicas two;
   const auto mean = [&](double keep) {
     return two.after([&](VectorOps& ops, Block a, Block) {
       ops.mean(two.parameters, std::array{1.0, 3.0}, a, two.all, keep);
@@ -58,7 +60,7 @@ TEST_CASE("vectors are combined element by element, in the order of the calls, i
 }
 
 TEST_CASE("replicas move towards what is written back, and their distance is the sum of all shares") {
-  Two two;
+  TwoReplicas two;
   two.after([&](VectorOps& ops, Block a, Block) { ops.writeBack(a, two.parameters, 0.25, two.all); });
   CHECK(two.replicas.values(1)[33] == 10.75f);  // a quarter of 43
   two.after([&](VectorOps& ops, Block a, Block) { ops.writeBack(a, two.parameters, 1, two.all); });
@@ -79,7 +81,7 @@ TEST_CASE("replicas move towards what is written back, and their distance is the
 
 TEST_CASE(
     "calls for other numbers of workers, by impossible factors, or that would wait for ever are refused") {
-  Two two;
+  TwoReplicas two;
   VectorOps ops(two.exchange, 0, two.context), single(two.exchange, 0, two.context, VectorOps::Waiting::None),
       noSums(two.exchange, 0, two.context, VectorOps::Waiting::NoSums);
   const Block a = ops.own("a");

@@ -8,15 +8,15 @@ using namespace muster::test;
 
 namespace {
 
-Batch batchOf(float value) {
+Batch batchOfValue(float value) {
   Batch batch;
   Batch::ensure(batch.features, "x", {1, 1}).data<float>()[0] = value;
   return batch;
 }
 
 /// A worker of a toy model whose output is its input plus the parameter, 10.
-struct Served {
-  explicit Served(const InferenceOptions& options = {}) : queue(options) {
+struct OneWorker {
+  explicit OneWorker(const InferenceOptions& options = {}) : queue(options) {
     model.setParameters({10});
     versions.emplace(model);
     worker.emplace(0, Placement{}, options, queue, *versions);
@@ -34,7 +34,7 @@ struct Served {
     std::vector<std::jthread> callers;
     for (std::size_t i = 0; i < values.size(); ++i) {
       callers.emplace_back([&, i] {
-        const Batch batch = batchOf(values[i]);
+        const Batch batch = batchOfValue(values[i]);
         InferenceCall call{.batch = batch, .examples = 1, .deadline = ParallelInference::kNoDeadline};
         const auto problem = thrown<Error>([&] { queue.answer(call); });
         all[i] = problem.empty()
@@ -60,7 +60,7 @@ using Answers = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE("calls that wait are computed at once, by the latest version") {
-  Served served;
+  OneWorker served;
   std::atomic<int> passes{0};
   served.model.control().onOutput = [&](const Batch& batch) {
     ++passes;
@@ -75,7 +75,7 @@ TEST_CASE("calls that wait are computed at once, by the latest version") {
 }
 
 TEST_CASE("a call that fails the joined batch fails alone") {
-  Served served;
+  OneWorker served;
   served.model.control().onOutput = [](const Batch& batch) {
     for (const float x : Tensor(batch.features.front().value).span<float>())
       if (x == 2) throw Error("two is bad");
@@ -89,9 +89,9 @@ TEST_CASE("an example is computed in each size before the first call") {
   model.control().onOutput = [&](const Batch& batch) { sizes.push_back(batch.examples()); };
   compileFor({}, model);
   CHECK(sizes.empty());  // without an example
-  compileFor({.batchLimit = 3, .example = batchOf(1)}, model);
+  compileFor({.batchLimit = 3, .example = batchOfValue(1)}, model);
   CHECK(sizes == std::vector<std::int64_t>{1, 2, 3});
   sizes.clear();
-  compileFor({.mode = InferenceMode::Sequential, .example = batchOf(1)}, model);
+  compileFor({.mode = InferenceMode::Sequential, .example = batchOfValue(1)}, model);
   CHECK(sizes == std::vector<std::int64_t>{1});
 }

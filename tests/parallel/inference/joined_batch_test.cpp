@@ -12,7 +12,7 @@ namespace {
 using Values = std::vector<float>;
 
 /// One row for each value.
-Batch batchOf(const Values& values) {
+Batch batchWith(const Values& values) {
   Batch batch;
   Tensor x = Batch::ensure(batch.features, "x", {static_cast<std::int64_t>(values.size()), 1});
   std::ranges::copy(values, x.data<float>());
@@ -60,7 +60,7 @@ TEST_CASE("a model is compiled for at most eight sizes") {
 }
 
 TEST_CASE("parts of batches are joined in order, padded with zeros, and each gets its rows") {
-  const Batch a = batchOf({1, 2, 3}), b = batchOf({4, 5, 6, 7});
+  const Batch a = batchWith({1, 2, 3}), b = batchWith({4, 5, 6, 7});
   Counting model;
   JoinedBatch joined(/*limit=*/32);
   joined.join(std::vector<JoinedBatch::Part>{{&a, 1, 3}, {&b, 0, 4}, {&a, 0, 1}});
@@ -81,7 +81,7 @@ TEST_CASE("parts of batches are joined in order, padded with zeros, and each get
 }
 
 TEST_CASE("masks are joined with the features, and an output stays when the next one is computed") {
-  Batch masked = batchOf({1, 2, 3});
+  Batch masked = batchWith({1, 2, 3});
   Tensor mask = Batch::ensure(masked.masks, "features", {3, 1});
   std::ranges::copy(Values{5, 6, 7}, mask.data<float>());
   Masking model;
@@ -95,7 +95,7 @@ TEST_CASE("masks are joined with the features, and an output stays when the next
   joined.compute(model);
   CHECK(valuesOf(joined.output(0, 3)) == Values{6, 7, 5});
   CHECK(valuesOf(last) == Values{7});
-  const Batch plain = batchOf({1});
+  const Batch plain = batchWith({1});
   joined.join(std::vector<JoinedBatch::Part>{{&plain, 0, 1}});
   CHECK(joined.batch().masks.empty());
 }
@@ -103,7 +103,7 @@ TEST_CASE("masks are joined with the features, and an output stays when the next
 TEST_CASE("more rows than the limit are computed in pieces, whose outputs are joined") {
   Values many(10);
   for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<float>(i);
-  const Batch batch = batchOf(many);
+  const Batch batch = batchWith(many);
   Counting model;
   JoinedBatch joined(/*limit=*/4);
   joined.join(std::vector<JoinedBatch::Part>{{&batch, 0, 10}});
@@ -123,7 +123,7 @@ TEST_CASE("rows are padded by an eighth at most, or computed in two parts if tha
       {1, true, {1}},      {70, true, {32, 32, 4, 2}}};
   for (const auto& [examples, two, sizes] : rows) {
     INFO("examples ", examples, ", two ", two);
-    const Batch batch = batchOf(Values(examples));
+    const Batch batch = batchWith(Values(examples));
     Counting model, unlimited;
     JoinedBatch whole(/*limit=*/0), joined(/*limit=*/32, two);
     whole.join(std::vector<JoinedBatch::Part>{{&batch, 0, static_cast<std::int64_t>(examples)}});
@@ -136,7 +136,7 @@ TEST_CASE("rows are padded by an eighth at most, or computed in two parts if tha
 }
 
 TEST_CASE("a model whose output has not a row for each example is refused") {
-  const Batch batch = batchOf({1, 2, 3});
+  const Batch batch = batchWith({1, 2, 3});
   Short model;
   JoinedBatch joined(0);
   joined.join(std::vector<JoinedBatch::Part>{{&batch, 0, 3}});
