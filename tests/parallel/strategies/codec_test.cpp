@@ -14,15 +14,15 @@ using namespace muster::test;
 
 namespace {
 
-constexpr std::int64_t kWidth = 704;  // no padding; three chunks of 256, the last one short
+constexpr std::int64_t kCodedWidth = 704;  // no padding; three chunks of 256, the last one short
 
 ToyModel toy() {
-  return ToyModel({.size = kWidth, .training = {.updater = Sgd{.learningRate = 0.125}}});
+  return ToyModel({.size = kCodedWidth, .training = {.updater = Sgd{.learningRate = 0.125}}});
 }
 
 std::vector<std::byte> train(const AnyStrategy& rule, int devices = 0) {
-  ToyModel model({.size = kWidth, .training = {.updater = Sgd{.learningRate = 0.125}}, .split = true});
-  ToyIterator data(randomBatches(5, 33, 3, kWidth, /*ragged=*/true), kWidth);
+  ToyModel model({.size = kCodedWidth, .training = {.updater = Sgd{.learningRate = 0.125}}, .split = true});
+  ToyIterator data(randomBatches(5, 33, 3, kCodedWidth, /*ragged=*/true), kCodedWidth);
   wrapperOf(model, 4, rule, devices).fit(data, 3);
   return stateBits(model);
 }
@@ -94,29 +94,29 @@ TEST_CASE("a merge counts the bytes that a network would transfer") {
     std::vector<std::int64_t> sent;
     const auto bytes = onMerge([&](const MergeEvent& event) { sent.push_back(event.bytes); });
     auto model = toy();
-    ToyIterator data(randomBatches(5, 2 * workers, 1, kWidth), kWidth);
+    ToyIterator data(randomBatches(5, 2 * workers, 1, kCodedWidth), kCodedWidth);
     wrapperOf(model, workers, options, 0, {bytes}).fit(data);
     return sent.front();
   };
-  CHECK(bytesOf(Averaging{}, 2) == 4 * kWidth);
-  CHECK(bytesOf(Averaging{.codec = Bf16Codec{}}, 2) == 2 * kWidth);
-  CHECK(bytesOf(OuterAveraging{.codec = Int8Codec{}}, 2) == kWidth + 3 * 4);
-  CHECK(bytesOf(ElasticAveraging{.frequency = 1, .codec = E3M0Codec{}}, 2) == kWidth / 2 + 3);
+  CHECK(bytesOf(Averaging{}, 2) == 4 * kCodedWidth);
+  CHECK(bytesOf(Averaging{.codec = Bf16Codec{}}, 2) == 2 * kCodedWidth);
+  CHECK(bytesOf(OuterAveraging{.codec = Int8Codec{}}, 2) == kCodedWidth + 3 * 4);
+  CHECK(bytesOf(ElasticAveraging{.frequency = 1, .codec = E3M0Codec{}}, 2) == kCodedWidth / 2 + 3);
   CHECK(bytesOf(StreamingOuter{.frequency = 1, .fragments = 1, .delay = 0, .codec = TopKCodec{.share = 0.01}},
                 2) == 8 * 8);
   CHECK(bytesOf(Averaging{.codec = Bf16Codec{}}, 1) == 0);
-  CHECK(bytesOf(SynchronousGradients{}, 2) == 4 * kWidth);
-  CHECK(bytesOf(Adasum{.frequency = 1}, 2) == 4 * kWidth);
-  CHECK(bytesOf(Adasum{.frequency = 1, .codec = Int8Codec{}}, 2) == kWidth + 3 * 4);
+  CHECK(bytesOf(SynchronousGradients{}, 2) == 4 * kCodedWidth);
+  CHECK(bytesOf(Adasum{.frequency = 1}, 2) == 4 * kCodedWidth);
+  CHECK(bytesOf(Adasum{.frequency = 1, .codec = Int8Codec{}}, 2) == kCodedWidth + 3 * 4);
   // A group of two counts like a merge; on a ring of four, each worker sends to two.
   const auto groups = [](const Codec& codec) {
     return HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 4}}, .codec = codec};
   };
-  CHECK(bytesOf(groups({}), 4) == 4 * kWidth);
-  CHECK(bytesOf(groups(Bf16Codec{}), 4) == 2 * kWidth);
-  CHECK(bytesOf(Gossip{.graph = GossipGraph::Ring}, 4) == 2 * 4 * kWidth);
-  CHECK(bytesOf(Gossip{.graph = GossipGraph::Ring, .codec = Bf16Codec{}}, 4) == 2 * 2 * kWidth);
-  CHECK(bytesOf(Gossip{.graph = GossipGraph::Complete, .codec = Bf16Codec{}}, 4) == 2 * kWidth);
+  CHECK(bytesOf(groups({}), 4) == 4 * kCodedWidth);
+  CHECK(bytesOf(groups(Bf16Codec{}), 4) == 2 * kCodedWidth);
+  CHECK(bytesOf(Gossip{.graph = GossipGraph::Ring}, 4) == 2 * 4 * kCodedWidth);
+  CHECK(bytesOf(Gossip{.graph = GossipGraph::Ring, .codec = Bf16Codec{}}, 4) == 2 * 2 * kCodedWidth);
+  CHECK(bytesOf(Gossip{.graph = GossipGraph::Complete, .codec = Bf16Codec{}}, 4) == 2 * kCodedWidth);
   // Parameters of 20, 4, 12 and 3 elements, each padded to a multiple of 16: a tenth of 39 are 4, all are 39.
   const auto bytesOfSmallTensors = [](double share) {
     MultiLayerNetwork network({.inputShape = {5}, .layers = {Dense{.units = 4}, Output{.classes = 3}}});

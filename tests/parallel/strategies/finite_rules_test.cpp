@@ -12,19 +12,19 @@ using namespace muster::test;
 
 namespace {
 
-constexpr std::int64_t kWidth = 37;
+constexpr std::int64_t kFiniteWidth = 37;
 constexpr int kBatches = 11;
 constexpr std::int64_t kBad = kBatches - 2;  // in the second epoch, before its end
 
-ToyModel toy(bool statistics = true) {
-  return ToyModel({.size = kWidth,
+ToyModel finiteToy(bool statistics = true) {
+  return ToyModel({.size = kFiniteWidth,
                    .training = {.updater = Nesterovs{.learningRate = 0.05, .momentum = 0.5}, .l2 = 0.01},
                    .statistics = statistics,
                    .split = true});
 }
 
 std::vector<ToyBatch> batches() {
-  return randomBatches(5, kBatches, 1, kWidth);
+  return randomBatches(5, kBatches, 1, kFiniteWidth);
 }
 
 /// The bits of a model, including the state of a strategy.
@@ -42,8 +42,8 @@ void checkAsAfterThrow(ToyModel& failed, const NamedRule& rule, int workers) {
   for (const float p : failed.parameters()) CHECK(std::isfinite(p));
   // Other workers may land once more before they notice the failure.
   if (workers > 1 && rule.options.make()->traits(workers).arrivals) return;
-  auto model = toy();
-  ToyIterator data(batches(), kWidth);
+  auto model = finiteToy();
+  ToyIterator data(batches(), kFiniteWidth);
   model.control().onStep = [](const Batch& batch) {
     if (batch.stamp.epoch == 1 && batch.stamp.sequence == kBad) boom();
   };
@@ -55,7 +55,7 @@ void checkAsAfterThrow(ToyModel& failed, const NamedRule& rule, int workers) {
 /// An iterator with different data in the second epoch.
 struct TwoEpochs final : DataSetIterator {
   TwoEpochs(std::vector<ToyBatch> first, std::vector<ToyBatch> second)
-      : epochs{ToyIterator(std::move(first), kWidth), ToyIterator(std::move(second), kWidth)} {}
+      : epochs{ToyIterator(std::move(first), kFiniteWidth), ToyIterator(std::move(second), kFiniteWidth)} {}
   void reset(std::int64_t e) override {
     at = e == 1 ? 1 : 0;
     epochs[at].reset(e);
@@ -80,7 +80,7 @@ Failure failureWith(float feature, ToyModel& model, const NamedRule& rule, int w
 TEST_CASE("every rule: a feature that is not finite reaches no merge, and is named") {
   forEveryRule({1, 2, 3}, [](const NamedRule& rule, int w) {
     for (const float feature : {kInfinity, kNan}) {
-      auto model = toy();
+      auto model = finiteToy();
       const Failure failure = failureWith(feature, model, rule, w);
       CAPTURE(failure.text);
       CHECK(contains(failure.text, fmt::format("worker {} on cpu failed in batch {} of epoch 2: x holds {}: "
@@ -96,7 +96,7 @@ TEST_CASE("every rule: an update that would overflow reaches no merge") {
   // The gradient is finite; with momentum the step is not. A mean of gradients would be small enough.
   forEveryRule({1, 2, 3}, [](const NamedRule& rule, int w) {
     if (rule.options.make()->traits(w).localWork == LocalWork::Gradient && w > 1) return;
-    auto model = toy();
+    auto model = finiteToy();
     const Failure failure = failureWith(-3e38f, model, rule, w);
     CAPTURE(failure.text);
     CHECK(failure.worker == kBad % w);
@@ -111,7 +111,7 @@ TEST_CASE("all replicas refuse merged gradients whose update would overflow, and
   for (const int w : {1, 2, 5}) {
     CAPTURE(w);
     const NamedRule rule{"synchronous gradients", SynchronousGradients{}};
-    auto model = toy(/*statistics=*/false), failing = toy(/*statistics=*/false);
+    auto model = finiteToy(/*statistics=*/false), failing = finiteToy(/*statistics=*/false);
     // Batches kBad - w + 1 to kBad belong to one iteration.
     REQUIRE((kBad + 1) % w == 0);
     const Failure failure = failureWith(-3e38f, model, rule, w, w);
@@ -119,7 +119,7 @@ TEST_CASE("all replicas refuse merged gradients whose update would overflow, and
     failing.control().onStep = [](const Batch& batch) {
       if (batch.stamp.epoch == 1 && batch.stamp.sequence == kBad) boom();
     };
-    ToyIterator data(batches(), kWidth);
+    ToyIterator data(batches(), kFiniteWidth);
     auto wrapper = wrapperOf(failing, w, rule.options);
     failureOf(wrapper, data, 3);
     CHECK(model.allBits() == failing.allBits());
@@ -133,7 +133,7 @@ namespace {
 void checkLastMerge(const NamedRule& rule, const std::vector<ToyBatch>& batches, int devices) {
   INFO("name ", rule.name, ", devices ", devices);
   const auto fresh = [] {
-    return ToyModel({.size = kWidth, .training = {.updater = Sgd{.learningRate = 0.5}}});
+    return ToyModel({.size = kFiniteWidth, .training = {.updater = Sgd{.learningRate = 0.5}}});
   };
   auto watched = fresh(), model = fresh();
   std::vector<std::byte> last = watched.allBits();
@@ -142,7 +142,7 @@ void checkLastMerge(const NamedRule& rule, const std::vector<ToyBatch>& batches,
     last = dynamic_cast<ToyModel&>(event.trainer.model()).allBits();
     ++merges;
   });
-  ToyIterator first(batches, kWidth), second(batches, kWidth);
+  ToyIterator first(batches, kFiniteWidth), second(batches, kFiniteWidth);
   auto watchedWrapper = wrapperOf(watched, rule.workers(2), rule.options, devices, {listener}),
        wrapper = wrapperOf(model, rule.workers(2), rule.options, devices);
   CHECK(contains(failureOf(watchedWrapper, first).text, "not"));
@@ -159,7 +159,7 @@ void checkLastMerge(const NamedRule& rule, const std::vector<ToyBatch>& batches,
 TEST_CASE("if a merge would overflow, the model holds the one before") {
   // A step moves from 0 halfway to 1e32, and the merge a million times as far; the second merge overflows
   // float32.
-  const std::vector<ToyBatch> batches(60, {std::vector<float>(kWidth, 1e32f)});
+  const std::vector<ToyBatch> batches(60, {std::vector<float>(kFiniteWidth, 1e32f)});
   const std::vector<NamedRule> rules{
       {"outer", OuterAveraging{.frequency = 1, .rate = 1e6}},
       {"momentum", OuterAveraging{.frequency = 1, .rate = 1e6, .momentum = 0.9}},
@@ -182,7 +182,7 @@ TEST_CASE("if an encoded move would overflow, the model holds the merge before")
   std::vector<ToyBatch> batches;
   for (const float target : {3e38f, 3e38f, 3e38f, 3e38f, 0.0f, -1.5e38f, -3e38f, -3e38f})
     for (int worker = 0; worker < 2; ++worker) {
-      std::vector<float> values(kWidth, 1);
+      std::vector<float> values(kFiniteWidth, 1);
       values.back() = target;
       batches.push_back({values});
     }
@@ -209,7 +209,7 @@ struct WritesInfinity {
       ops.mergeState(round.weights);
       if (round.iteration != at) return;
       const SharedBlock& parameters = ops.block(BlockKind::Parameters);
-      ops.eachShare(kWidth, [&](const Share& share) {
+      ops.eachShare(kFiniteWidth, [&](const Share& share) {
         for (const std::size_t w : share.workers) parameters.mergedCopies[w].data<float>()[3] = kInfinity;
       });
     }
@@ -228,13 +228,13 @@ struct WritesInfinity {
 TEST_CASE("merges on devices are checked later, but the model takes finite numbers only") {
   // Without the infinite number, the model after each iteration.
   std::vector<std::vector<std::byte>> after;
-  auto watched = toy();
+  auto watched = finiteToy();
   watched.state();
   after.push_back(watched.allBits());
   const auto watch = onMerge([&](const MergeEvent& event) {
     after.push_back(dynamic_cast<ToyModel&>(event.trainer.model()).allBits());
   });
-  ToyIterator data(batches(), kWidth);
+  ToyIterator data(batches(), kFiniteWidth);
   wrapperOf(watched, 2, WritesInfinity{.iteration = -1}, 0, {watch}).fit(data);
   constexpr std::int64_t kLast = (kBatches + 1) / 2;
   REQUIRE(after.size() == kLast + 1);
@@ -244,7 +244,7 @@ TEST_CASE("merges on devices are checked later, but the model takes finite numbe
         for (const std::int64_t iteration : {std::int64_t{1}, std::int64_t{3}, kLast}) {
           INFO("devices ", devices, ", mayThrow ", mayThrow, ", listens ", listens, ", iteration ",
                iteration);
-          auto model = toy();
+          auto model = finiteToy();
           model.state();
           const auto reader = onMerge([](const MergeEvent& event) { event.trainer.model(); });
           const WritesInfinity rule{.iteration = iteration, .mayThrow = mayThrow};
@@ -267,9 +267,9 @@ TEST_CASE("fit() ends before an update that would overflow, and the model holds 
   auto all = batches();
   const std::vector<ToyBatch> before(all.begin(), all.begin() + 6);
   all[6].values[3] = -3e38f;
-  auto model = toy(), expected = toy();
+  auto model = finiteToy(), expected = finiteToy();
   model.control().reportedScore = [](const Batch&, double) { return 1; };
-  ToyIterator data(all, kWidth), few(before, kWidth);
+  ToyIterator data(all, kFiniteWidth), few(before, kFiniteWidth);
   CHECK_CONTAINS(thrown<NonFiniteScore>([&] { model.fit(data); }),
                  "batch 7 of epoch 1: an update would leave numbers that are not finite");
   expected.fit(few);

@@ -9,7 +9,7 @@ using namespace muster::test;
 
 namespace {
 
-constexpr std::int64_t kWidth = 37;
+constexpr std::int64_t kSharedWidth = 37;
 
 ParallelWrapper::Builder shared(Model& model, int workers, SharedGradients options = {}) {
   return toyWrapper(model, workers).trainingMode(TrainingMode::SharedGradients).sharedGradients(options);
@@ -84,8 +84,8 @@ TEST_CASE("residual clipping drops the part beyond its limit") {
 }
 
 TEST_CASE("before every step all replicas hold the same parameters, with more workers than cores") {
-  ToyModel model({.size = kWidth, .training = {.updater = Adam{.learningRate = 0.05}}});
-  ToyIterator data(randomBatches(6, 52, 4, kWidth, true), kWidth);
+  ToyModel model({.size = kSharedWidth, .training = {.updater = Adam{.learningRate = 0.05}}});
+  ToyIterator data(randomBatches(6, 52, 4, kSharedWidth, true), kSharedWidth);
   shared(model, 8).build().fit(data, 2);
   CHECK(checkReplicasEqual(model.control()) == 104 - 14);
 }

@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::int64_t kWidth = 37;
+constexpr std::int64_t kSynchronousWidth = 37;
 
 ParallelWrapper::Builder synchronous(Model& model, int workers) {
   return toyWrapper(model, workers).trainingMode(TrainingMode::SynchronousGradients);
@@ -23,8 +23,9 @@ constexpr float kAfter[] = {0, 2, 3, 3.5, 3.75};
 }  // namespace
 
 TEST_CASE("before every step all replicas hold the same bits") {
-  ToyModel model({.size = kWidth, .training = {.updater = Adam{.learningRate = 0.05}, .clipNorm = 1}});
-  ToyIterator data(randomBatches(6, 26, 4, kWidth, true), kWidth);
+  ToyModel model(
+      {.size = kSynchronousWidth, .training = {.updater = Adam{.learningRate = 0.05}, .clipNorm = 1}});
+  ToyIterator data(randomBatches(6, 26, 4, kSynchronousWidth, true), kSynchronousWidth);
   synchronous(model, 4).build().fit(data, 2);
   CHECK(checkReplicasEqual(model.control()) == 52 - 14);
 }

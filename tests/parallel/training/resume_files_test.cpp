@@ -15,7 +15,7 @@ using namespace muster::test;
 
 namespace {
 
-constexpr std::int64_t kEpochs = 2;
+constexpr std::int64_t kFileEpochs = 2;
 
 MultiLayerConfiguration network(const Updater& updater) {
   return {.seed = 3,
@@ -52,7 +52,7 @@ std::string train(const ResumableRule& rule, const std::filesystem::path& direct
       .pinThreads(pin)
       .listeners({checkpoints, std::make_shared<AwaitFile>(checkpoints)})
       .build()
-      .fit(data.ahead, kEpochs - model.epoch());
+      .fit(data.ahead, kFileEpochs - model.epoch());
   return test::readFile(checkpoints->files().back());
 }
 

@@ -15,16 +15,18 @@ using namespace muster::test;
 
 namespace {
 
-constexpr std::int64_t kWidth = 40, kEpochs = 3;
+constexpr std::int64_t kResumedWidth = 40, kResumedEpochs = 3;
 constexpr int kBatches = 13;
 
 ToyModel modelOf(const ResumableRule& rule) {
-  return ToyModel(
-      {.size = kWidth, .training = {.updater = rule.updater, .l2 = 0.01}, .statistics = true, .split = true});
+  return ToyModel({.size = kResumedWidth,
+                   .training = {.updater = rule.updater, .l2 = 0.01},
+                   .statistics = true,
+                   .split = true});
 }
 
 ToyIterator dataOf() {
-  return ToyIterator(randomBatches(7, kBatches, 5, kWidth, /*ragged=*/true), kWidth);
+  return ToyIterator(randomBatches(7, kBatches, 5, kResumedWidth, /*ragged=*/true), kResumedWidth);
 }
 
 ParallelWrapper wrapperOf(ToyModel& model, const ResumableRule& rule, int workers, std::int64_t prefetch = 16,
@@ -43,7 +45,7 @@ struct Run {
   /// Trains up to the last epoch. @return everything that a file would hold, and the score.
   Held train(int workers, std::vector<Held>* atMerges = nullptr, std::int64_t prefetch = 16) {
     const auto holder = std::make_shared<Holder>(atMerges);
-    wrapperOf(model, rule, workers, prefetch, {holder}).fit(data, kEpochs - model.epoch());
+    wrapperOf(model, rule, workers, prefetch, {holder}).fit(data, kResumedEpochs - model.epoch());
     return holder->atEnd();
   }
   /// Trains an epoch, or the rest of one.
@@ -100,7 +102,7 @@ TEST_CASE("resumed at any merge, with any rule, the training ends with the bits 
       INFO("name ", rule.name, ", workers ", workers);
       std::vector<Held> atMerges;
       const Held whole = train(rule, workers, &atMerges);
-      REQUIRE(atMerges.size() >= 3 * kEpochs / 2);
+      REQUIRE(atMerges.size() >= 3 * kResumedEpochs / 2);
       for (std::size_t m = 0; m + 1 < atMerges.size(); ++m) {  // after the last merge, no training is left
         CAPTURE(m);
         const Held resumed = resume(rule, workers, atMerges[m], static_cast<std::int64_t>(m % 4));
@@ -111,12 +113,12 @@ TEST_CASE("resumed at any merge, with any rule, the training ends with the bits 
 
 TEST_CASE("one fit an epoch is resumed to the same bits, also where no batch is left in the epoch") {
   // The last merge of an epoch is not known to be the last: the data do not tell their size.
-  const auto data = [] { return ToyIterator(randomBatches(7, 12, 5, kWidth), kWidth); };
+  const auto data = [] { return ToyIterator(randomBatches(7, 12, 5, kResumedWidth), kResumedWidth); };
   const auto trainRest = [&](const ResumableRule& rule, ToyModel& model, std::vector<Held>* atMerges) {
     auto batches = data();
     auto listener = std::make_shared<Holder>(atMerges);
     auto wrapper = wrapperOf(model, rule, rule.workers(2), 16, {listener});
-    while (model.epoch() < kEpochs) wrapper.fit(batches, 1);
+    while (model.epoch() < kResumedEpochs) wrapper.fit(batches, 1);
     return listener->atEnd();
   };
   int emptyRests = 0;
@@ -204,7 +206,7 @@ TEST_CASE("after a stop between arrivals each batch is trained once, before the 
       if (clock == ArrivalClock::Virtual) options.speeds = {1, 0.4, 2};
       const ResumableRule rule{{"asynchronous", options}};
       auto control = std::make_shared<ToyControl>();
-      const ToyOptions toy{.size = kWidth, .training = {.updater = rule.updater}, .statistics = true};
+      const ToyOptions toy{.size = kResumedWidth, .training = {.updater = rule.updater}, .statistics = true};
       Held held;
       for (int run = 0; run < 3; ++run) {  // the first two runs are stopped
         ToyModel model(toy, control);
@@ -236,7 +238,7 @@ TEST_CASE("checkpoints change no bit, and land no merge early") {
     Held end = train(rule, workers);
     CHECK(watched.difference(end) == "");
     Run alone(rule);
-    wrapperOf(alone.model, rule, workers).fit(alone.data, kEpochs);
+    wrapperOf(alone.model, rule, workers).fit(alone.data, kResumedEpochs);
     end.training.clear();
     CHECK(end.difference(Held(alone.model, {})) == "");
   }
@@ -250,12 +252,12 @@ TEST_CASE("model.fit() is resumed within an epoch, as is a wrapper with one work
     auto data = dataOf();
     auto holder = std::make_shared<Holder>(atMerges);
     model.setListeners({holder});
-    model.fit(data, kEpochs - model.epoch());
+    model.fit(data, kResumedEpochs - model.epoch());
     return holder->atEnd();
   };
   std::vector<Held> atMerges;
   const Held whole = fit(nullptr, &atMerges);
-  REQUIRE(atMerges.size() == kEpochs * kBatches);
+  REQUIRE(atMerges.size() == kResumedEpochs * kBatches);
   for (std::size_t m = 0; m + 1 < atMerges.size(); m += 3) {
     CAPTURE(m);
     CHECK(whole.difference(fit(&atMerges[m], nullptr)) == "");
@@ -310,7 +312,8 @@ TEST_CASE("each batch is trained once, also if a stop ended workers apart or the
   for (const int workers : {1, 2, 3, 5}) {
     CAPTURE(workers);
     auto control = std::make_shared<ToyControl>();
-    const ToyOptions options{.size = kWidth, .training = {.updater = rule.updater}, .statistics = true};
+    const ToyOptions options{
+        .size = kResumedWidth, .training = {.updater = rule.updater}, .statistics = true};
     Held held;
     {
       ToyModel model(options, control);
@@ -337,11 +340,12 @@ TEST_CASE("each batch is trained once, also if a stop ended workers apart or the
     auto wrapper = wrapperOf(model, rule, workers);
     wrapper.fit(data);
     std::int64_t next = 0, examples = 0;
-    const auto sizes = randomBatches(7, kBatches, 5, kWidth, true);
+    const auto sizes = randomBatches(7, kBatches, 5, kResumedWidth, true);
     for (const auto& step : control->steps()) {
       CHECK(step.stamp.sequence == next);
       CHECK(step.stamp.firstExample == examples);
-      examples += static_cast<std::int64_t>(sizes[static_cast<std::size_t>(next++)].values.size()) / kWidth;
+      examples +=
+          static_cast<std::int64_t>(sizes[static_cast<std::size_t>(next++)].values.size()) / kResumedWidth;
     }
     CHECK(next == kBatches);
     CHECK(model.epoch() == 1);
@@ -359,7 +363,7 @@ TEST_CASE("with other workers or another rule, all start from the merged copy, w
   run.fit(3);
   CHECK(run.model.epoch() == held.state.back().values.data<std::int64_t>()[1] + 1);
   const auto first = run.model.control().steps().front();
-  CHECK(first.before == std::vector<float>(merged->data<float>(), merged->data<float>() + kWidth));
+  CHECK(first.before == std::vector<float>(merged->data<float>(), merged->data<float>() + kResumedWidth));
   CHECK(log.all().front() ==
         "the checkpoint has 2 workers, this training has 3: each starts from the merged model, with the mean "
         "of updater states and residuals that workers kept; other state of their own is reset; merges that "
@@ -386,7 +390,7 @@ TEST_CASE("a checkpoint is not resumed if the model was changed, or within an ep
   const auto atMerges = mergesOf(rule, 2);
   const LogLines log;
   Run changed(rule, &atMerges[2]), elsewhere(rule, &atMerges[2]), same(rule, &atMerges[2]);
-  changed.model.setParameters(std::vector<float>(kWidth, 1));
+  changed.model.setParameters(std::vector<float>(kResumedWidth, 1));
   elsewhere.data.knownExamples = 1000;
   for (Run* const run : {&changed, &elsewhere}) {
     run->fit(2);
@@ -399,7 +403,7 @@ TEST_CASE("a checkpoint is not resumed if the model was changed, or within an ep
       lines[1].starts_with("the model's checkpoint is not resumed: it is of the middle of an epoch of "
                            "another data set; "));
   // Data of the same size with different batches.
-  same.data = ToyIterator(randomBatches(8, kBatches, 5, kWidth, true), kWidth);
+  same.data = ToyIterator(randomBatches(8, kBatches, 5, kResumedWidth, true), kResumedWidth);
   CHECK_CONTAINS(thrown<TrainingError>([&] { same.fit(2); }), "these are other data");
 }
 
@@ -411,13 +415,13 @@ TEST_CASE("after a failure before the first merge, or a stop, the checkpoint can
   auto holder = std::make_shared<Holder>();
   auto wrapper = wrapperOf(run.model, rule, 2, 16, {holder});
   run.model.control().onStep = [](const Batch&) { throw std::runtime_error("no step"); };
-  CHECK_THROWS_AS(wrapper.fit(run.data, kEpochs), TrainingError);
+  CHECK_THROWS_AS(wrapper.fit(run.data, kResumedEpochs), TrainingError);
   run.model.control().onStep = {};
   std::stop_source stop;
   stop.request_stop();
-  wrapper.fit(run.data, kEpochs, stop.get_token());
+  wrapper.fit(run.data, kResumedEpochs, stop.get_token());
   CHECK(holder->atEnd().difference(atMerges[1]) == "");
-  wrapper.fit(run.data, kEpochs - run.model.epoch());
+  wrapper.fit(run.data, kResumedEpochs - run.model.epoch());
   CHECK(whole.difference(holder->atEnd()) == "");
 }
 
@@ -426,7 +430,7 @@ namespace {
 /// Records each call of next(), and of skip() if `Seeks`, which then moves without reading.
 template <bool Seeks>
 struct Recorded final : ToyIterator {
-  Recorded() : ToyIterator(randomBatches(7, kBatches, 5, kWidth, /*ragged=*/true), kWidth) {
+  Recorded() : ToyIterator(randomBatches(7, kBatches, 5, kResumedWidth, /*ragged=*/true), kResumedWidth) {
     onNext = [this](std::int64_t epoch, std::int64_t batch) { reads.emplace_back(epoch, batch); };
   }
   std::int64_t skip(std::int64_t batches) override {
@@ -452,11 +456,11 @@ TEST_CASE_TEMPLATE("a user-defined iterator is asked to skip, and may do it with
     atMerges[kTrained / 2 - 1].giveTo(model);
     Data data;
     auto holder = std::make_shared<Holder>();
-    wrapperOf(model, rule, 2, prefetch, {holder}).fit(data, kEpochs);
+    wrapperOf(model, rule, 2, prefetch, {holder}).fit(data, kResumedEpochs);
     CHECK(whole.difference(holder->atEnd()) == "");
     CHECK(data.skips == std::vector{kTrained});
     std::vector<std::pair<std::int64_t, std::int64_t>> reads;
-    for (std::int64_t epoch = 0; epoch < kEpochs; ++epoch)
+    for (std::int64_t epoch = 0; epoch < kResumedEpochs; ++epoch)
       for (std::int64_t batch = epoch == 0 && kSeeks ? kTrained : 0; batch <= kBatches; ++batch)
         reads.emplace_back(epoch, batch);  // the last call of an epoch finds its end
     CHECK(data.reads == reads);

@@ -57,7 +57,7 @@ struct Rounds2 {
 };
 
 /// Worker 0 is twice as fast; both arrive every 2 iterations.
-Ledger twoSpeeds(bool wallClock = false) {
+Ledger ledgerOfTwoSpeeds(bool wallClock = false) {
   Ledger ledger = ledgerAt({}, 0, 0, 2);
   setArrivals(ledger, {.iterations = {2, 2}, .speeds = {2, 1}, .wallClock = wallClock}, 0.1);
   return ledger;
@@ -219,13 +219,13 @@ TEST_CASE("a merge that is found lost takes the ledger back to the round before;
 
 TEST_CASE("workers that land alone are merged when they arrive") {
   CHECK_FALSE(Rounds2().decisions.landsAlone());
-  CHECK_FALSE(Rounds2({}, twoSpeeds(), /*meet=*/true).decisions.landsAlone());
-  Ledger resumed = twoSpeeds();
+  CHECK_FALSE(Rounds2({}, ledgerOfTwoSpeeds(), /*meet=*/true).decisions.landsAlone());
+  Ledger resumed = ledgerOfTwoSpeeds();
   resumed.landingsBefore = 1;
   CHECK_FALSE(Rounds2({}, resumed, false).decisions.landsAlone());
 
   for (const bool wallClock : {false, true}) {
-    Rounds2 rounds({}, twoSpeeds(wallClock), false);
+    Rounds2 rounds({}, ledgerOfTwoSpeeds(wallClock), false);
     CHECK(rounds.decisions.landsAlone());
     rounds.begin(1);
     const Contribution mine{.weight = 4, .batches = 2, .examples = 20, .iteration = 1};
