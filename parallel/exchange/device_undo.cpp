@@ -2,7 +2,6 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/ops/count_non_finite.h"
-#include "muster/parallel/exchange/exchange.h"
 
 namespace muster {
 namespace {
@@ -15,16 +14,14 @@ bool isReal(const Tensor& tensor) {
 
 }  // namespace
 
-DeviceUndo::DeviceUndo(const Exchange& exchange, const Options& options, MergeStatus& status,
-                       Context& context, const Event& merged)
-    : MergeUndo(options.everyMerge),
+DeviceUndo::DeviceUndo(Exchange& exchange, const Options& options, MergeStatus& status, Context& context,
+                       const Event& merged)
+    : MergeUndo(exchange, options),
       status_(status),
       context_(context),
       merged_(merged),
       kept_(context),
-      allState_(options.allState),
       checks_(options.everyMerge && options.allState && options.mayOverflow) {
-  if (options.everyMerge) backup_.make(exchange, /*statisticsAlone=*/!allState_);
   if (!checks_) return;
   nonFinite_ = Tensor::zeros({1}, DType::Float64, context.device());
   nonFiniteHere_ = Tensor::pinned({1}, DType::Float64);
@@ -40,8 +37,8 @@ void DeviceUndo::restart() {
 void DeviceUndo::check() {
   if (!checks_) return;
   setZero(nonFinite_, context_);
-  for (const auto& copy : backup_.copies())
-    if (isReal(*copy.live)) countNonFinite(*copy.live, nonFinite_, context_);
+  for (const Copy& one : copies_)
+    if (isReal(*one.live)) countNonFinite(*one.live, nonFinite_, context_);
   copy(nonFinite_, nonFiniteHere_, context_);
 }
 
@@ -51,13 +48,13 @@ void DeviceUndo::requireFinite() const {
   merged_.wait();
   if (!failed()) return;
   std::string name = "state";
-  for (const auto& copy : backup_.copies()) {
-    if (!isReal(*copy.live)) continue;
+  for (const Copy& one : copies_) {
+    if (!isReal(*one.live)) continue;
     Context onCpu;
     Tensor count = Tensor::zeros({1}, DType::Float64);
-    countNonFinite(copyTo(*copy.live, Device::cpu()), count, onCpu);
+    countNonFinite(copyTo(*one.live, Device::cpu()), count, onCpu);
     if (*count.data<double>() > 0) {
-      name = copy.name;
+      name = one.name;
       break;
     }
   }
@@ -74,14 +71,17 @@ void DeviceUndo::keepAll() {
     keeping_ = false;
     return;
   }
-  backup_.keep(context_);
+  for (Copy& one : copies_) copy(*one.live, one.kept, context_);
   kept_.record(context_);
   keeping_ = false;
 }
 
 bool DeviceUndo::rollBack() {
-  if (!everyMerge() || (status_.broken && (!allState_ || !keptWhole_))) return false;
-  backup_.restore(context_);
+  if (!everyMerge() || (status_.broken && (!options_.allState || !keptWhole_))) return false;
+  for (const Copy& one : copies_) {
+    Tensor live = *one.live;
+    copy(one.kept, live, context_);
+  }
   context_.synchronize();
   status_.whole = true;
   status_.broken = false;

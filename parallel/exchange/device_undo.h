@@ -21,7 +21,7 @@ class DeviceUndo final : public MergeUndo {
  public:
   /// @param context, merged  of the first device: where copies are enqueued, and the end of the last merge.
   ///                         They and the others must outlive the object.
-  DeviceUndo(const Exchange& exchange, const Options& options, MergeStatus& status, Context& context,
+  DeviceUndo(Exchange& exchange, const Options& options, MergeStatus& status, Context& context,
              const Event& merged);
 
   void keep(int participant) override {
@@ -48,11 +48,10 @@ class DeviceUndo final : public MergeUndo {
   MergeStatus& status_;
   Context& context_;
   const Event& merged_;
-  MergeBackup backup_;
   Event kept_;                         // recorded when it was copied
   std::atomic<bool> keeping_{false};   // from before the copies until after `kept_` is recorded
   std::atomic<bool> keptWhole_{true};  // the copies were complete before an abort
-  const bool allState_, checks_;
+  const bool checks_;
   Tensor nonFinite_, nonFiniteHere_;  // float64 [1]: elements of the last merge; the second in host memory
 };
 

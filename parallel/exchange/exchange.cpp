@@ -152,7 +152,7 @@ void Exchange::allGather(std::span<const std::byte> own, std::span<std::byte> al
 }
 
 std::unique_ptr<MergeUndo> Exchange::makeUndo(MergeUndo::Options options) {
-  return std::make_unique<HostUndo>(*this, options);
+  return std::make_unique<MergeUndo>(*this, options);
 }
 
 void Exchange::makeStrategyBlocks(std::span<const StrategyBlock> declared) {

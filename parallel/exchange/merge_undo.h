@@ -1,13 +1,18 @@
 #pragma once
 
-#include "muster/parallel/exchange/merge_backup.h"
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/core/tensor/tensor.h"
 
 namespace muster {
 
 class Exchange;
 
-/// Undoes a merge that has failed: copies what a merge may overwrite before it begins, and restores it. Made
-/// by Exchange::makeUndo.
+/// Undoes a merge that has failed: copies what a merge overwrites before it begins, and restores it. These
+/// are the merged copies, and the strategy's other saved blocks except those in flight; on several devices
+/// those of the first. Made by Exchange::makeUndo. This class is for merges in host memory.
 class MergeUndo {
  public:
   /// What has to be undone.
@@ -17,42 +22,44 @@ class MergeUndo {
     bool allState = true;
     bool mayOverflow = false;  ///< a merge of finite numbers may give others (StrategyTraits::extrapolates)
   };
+  /// A block that is kept.
+  struct Copy {
+    std::string name;
+    const Tensor* live;  // a member of the exchange, which may change the tensor
+    Tensor kept;
+  };
+  /// @param exchange  with the strategy's blocks; must outlive the object. Allocates only with `everyMerge`.
+  MergeUndo(Exchange& exchange, const Options& options);
   virtual ~MergeUndo() = default;
   /// Whether workers call `keep` before every merge.
-  bool everyMerge() const { return everyMerge_; }
+  bool everyMerge() const { return options_.everyMerge; }
+  /// Empty until something was kept.
+  std::span<const Copy> copies() const { return copies_; }
+
   /// With `everyMerge`: copies the participant's part of what the next merge may overwrite. Call it while no
   /// operation runs.
   /// @throws NonFiniteScore if the merge before was checked and has written numbers that are not finite.
-  virtual void keep(int participant) = 0;
+  virtual void keep(int participant);
   /// Copies every participant's part. Requires Topology::onePlace. Without `everyMerge` the first call
   /// allocates. @throws as `keep`.
-  virtual void keepAll() = 0;
+  virtual void keepAll();
   /// Whether the last merge is known to have written numbers that are not finite. Call it after
   /// Exchange::wait.
   virtual bool failed() const { return false; }
-  /// After a merge that has failed: restores the merged copies, and the strategy's other blocks, to
-  /// what was kept before it. Call it while no participant works. @return false if that is not possible.
-  virtual bool rollBack() = 0;
+  /// Restores what was kept before a merge that has failed. Call it while no participant works.
+  /// @return false if that is not possible.
+  virtual bool rollBack();
 
  protected:
-  explicit MergeUndo(bool everyMerge) : everyMerge_(everyMerge) {}
+  const Options options_;
+  std::vector<Copy> copies_;
 
  private:
-  const bool everyMerge_;
-};
+  void makeCopies(bool statisticsAlone);
+  void keepPart(int part, int parts);
 
-/// For merges in host memory, of one node or of several.
-class HostUndo final : public MergeUndo {
- public:
-  /// @param exchange  with the strategy's blocks; must outlive the object. Allocates only with `everyMerge`.
-  HostUndo(Exchange& exchange, const Options& options);
-  void keep(int participant) override;
-  void keepAll() override;
-  bool rollBack() override;
-
- private:
   Exchange& exchange_;
-  MergeBackup backup_;
+  bool made_ = false;
 };
 
 }  // namespace muster

@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-/// See MergeBackup.
+/// See MergeUndo.
 constexpr std::string_view kBefore = "merged copy before a merge";
 
 // Measured with glibc 2.36 and oneDNN 2.6: a thread's stack and its part of the allocator; the scratch

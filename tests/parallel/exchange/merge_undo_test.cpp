@@ -1,4 +1,4 @@
-#include "muster/parallel/exchange/merge_backup.h"
+#include "muster/parallel/exchange/merge_undo.h"
 
 #include <doctest/doctest.h>
 
@@ -11,10 +11,10 @@ using namespace muster::test;
 
 namespace {
 
-/// One replica, and a strategy with a block of each kind.
+/// Two replicas, and a strategy with a block of each kind.
 struct Blocks {
   explicit Blocks(std::int64_t elements)
-      : replicas({0},
+      : replicas({0, 1},
                  {{"parameters", BlockKind::Parameters, MergeRule::Average, elements},
                   {"gradients", BlockKind::Gradients, MergeRule::Keep, elements},
                   {"statistics", BlockKind::Statistics, MergeRule::Average, elements},
@@ -36,46 +36,47 @@ struct Blocks {
   HostExchange exchange;
 };
 
-std::string names(const MergeBackup& backup) {
+std::string names(const MergeUndo& undo) {
   std::string all;
-  for (const auto& copy : backup.copies()) all += copy.name + " ";
+  for (const auto& copy : undo.copies()) all += copy.name + " ";
   return all;
 }
 
 }  // namespace
 
-TEST_CASE("a backup holds what a merge overwrites and a checkpoint needs") {
+TEST_CASE("what a merge overwrites and a checkpoint needs is kept") {
   Blocks blocks(3);
-  MergeBackup all, statistics;
-  CHECK_FALSE(all.made());
-  all.make(blocks.exchange);
-  CHECK(all.made());
+  MergeUndo onDemand(blocks.exchange, {});
+  CHECK_FALSE(onDemand.rollBack());
+  CHECK(names(onDemand).empty());
+  onDemand.keepAll();
+  CHECK(names(onDemand) == "parameters statistics velocity centre ");
+  CHECK(onDemand.rollBack());
+  const MergeUndo all(blocks.exchange, {.everyMerge = true});
   CHECK(names(all) == "parameters statistics velocity centre ");
-  statistics.make(blocks.exchange, /*statisticsAlone=*/true);
+  const MergeUndo statistics(blocks.exchange, {.everyMerge = true, .allState = false});
   CHECK(names(statistics) == "statistics centre ");
 }
 
-TEST_CASE("each part of a backup is kept by itself, and all are restored") {
+TEST_CASE("each participant's part is kept by itself, and all are restored") {
   Blocks blocks(40);
   const auto fill = [&](float value) {
     std::ranges::fill(blocks.merged(0), value);
     std::ranges::fill(blocks.centre(), value);
   };
-  MergeBackup backup;
   fill(1);
-  backup.make(blocks.exchange);  // keeps 1
+  MergeUndo undo(blocks.exchange, {.everyMerge = true});  // keeps 1
   fill(2);
-  backup.keep(1, 2);  // the second half keeps 2
+  undo.keep(1);  // the second half keeps 2
   fill(3);
-  backup.restore();
+  CHECK(undo.rollBack());
   for (const auto values : {blocks.merged(0), blocks.centre()}) {
     CHECK(values.front() == 1);
     CHECK(values.back() == 2);
   }
   fill(4);
-  Context context;
-  backup.keep(context);
+  undo.keepAll();
   fill(5);
-  backup.restore(context);
+  CHECK(undo.rollBack());
   CHECK(std::ranges::all_of(blocks.merged(0), [](float x) { return x == 4; }));
 }
