@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "muster/parallel/exchange/device_reduction.h"
@@ -58,28 +59,20 @@ class DeviceExchange final : public Exchange {
                std::span<const Tensor> into, Context& context) override;
 
  private:
-  /// A device, its workers, and the context that merges them.
-  struct Group {
-    explicit Group(const DeviceGroup& where);
-    std::vector<std::size_t> workers;
-    std::unique_ptr<Context> context;
-    Event merged;      // recorded after all operations up to the last `end`
-    Tensor distances;  // float64 [workers + 1]
-  };
+  using Member = DeviceReduction::Member;
 
   void mergeOnOneDevice(const SharedBlock& block, std::span<const double> weights, Spread* spread);
   void mergeAcrossDevices(const SharedBlock& block, std::span<const double> weights, Spread* spread);
   /// How far the replicas are from their mean. @param mean  [worker] on its device.
   Spread spreadAbout(std::span<const Tensor> mean, std::span<const Tensor> replicas,
                      std::span<const double> weights);
-  void copyToAll(const SharedBlock& block, std::span<const Tensor> merged);
 
   MergePlan plan_;
-  std::vector<Group> groups_;
   DeviceReduction reduction_;
-  std::vector<double> alone_;    // [worker] weights with which one worker counts
-  std::vector<Tensor> refused_;  // [worker] empty if merges are not guarded
-  std::vector<Event> arrivals_;  // [worker] recorded by its worker
+  const std::span<Member> devices_;  // of the reduction
+  std::vector<double> alone_;        // [worker] weights with which one worker counts
+  std::vector<Tensor> refused_;      // [worker] empty if merges are not guarded
+  std::vector<Event> arrivals_;      // [worker] recorded by its worker
   MergeStatus status_;
   DeviceUndo* undo_ = nullptr;  // null until it is made
 };

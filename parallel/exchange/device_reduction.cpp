@@ -12,44 +12,45 @@ namespace {
 
 constexpr std::size_t kMostMoments = 32;  // replicas whose means and variances a GPU can merge
 constexpr std::size_t kMixingBytes = 1 << 24;
-constexpr std::int64_t kLeastMixed = 16;  // elements at a time
+constexpr std::int64_t kLeastMixed = 16;            // elements at a time
+constexpr std::int64_t kSumBytes = sizeof(double);  // of an element
 
 }  // namespace
 
-DeviceReduction::DeviceReduction(MergePlan& plan, const std::vector<Context*>& contexts,
-                                 std::span<const SharedBlock> blocks, std::optional<TransportKind> failing)
-    : plan_(plan), failing_(failing), sends_(contexts.size()) {
-  const std::size_t groups = contexts.size(), workers = plan.groupOf().size();
-  std::size_t mostWorkers = 0;
-  for (const auto& group : plan.groups()) mostWorkers = std::max(mostWorkers, group.workers.size());
-  sumsTravel_ = groups > 1 && mostWorkers > 1;
-  std::int64_t longest = 0, inboxBytes = 0;
+DeviceReduction::Member::Member(const DeviceGroup& group, std::size_t workersOfAll)
+    : workers(group.workers),
+      context(std::make_unique<Context>(group.device, ContextOptions{.layers = false})),
+      merged(*context),
+      distances(Tensor::empty({static_cast<std::int64_t>(workers.size()) + 1}, DType::Float64, group.device)),
+      mixer(workersOfAll) {}
+
+DeviceReduction::DeviceReduction(MergePlan& plan, std::span<const SharedBlock> blocks,
+                                 std::optional<TransportKind> failing)
+    : plan_(plan), failing_(failing) {
+  const std::size_t groups = plan.groups().size(), workers = plan.groupOf().size();
+  for (const auto& group : plan.groups()) mostWorkers_ = std::max(mostWorkers_, group.workers.size());
+  sumsTravel_ = groups > 1 && mostWorkers_ > 1;
+  std::int64_t longest = 0, sliceBytes = 0;
   for (const auto& block : blocks) {
     require(block.rule != MergeRule::Moments || groups == 1 || workers <= kMostMoments,
             "exchange: block {} holds means and variances, of which at most {} replicas are merged over "
             "several devices",
             block.name, kMostMoments);
-    const std::int64_t elements = block.replicas.front().elements();
-    longest = std::max(longest, elements);
-    for (int g = 0; g < static_cast<int>(groups); ++g) {
-      const auto bytes = static_cast<std::size_t>(plan.owned(g, elements).length()) * sizeof(double);
-      inboxBytes = std::max(inboxBytes, static_cast<std::int64_t>(bytes * groups));
-      stagingBytes_ = std::max(stagingBytes_, bytes);
-    }
+    longest = std::max(longest, block.replicas.front().elements());
   }
-  stagingBytes_ = std::max(stagingBytes_, mostWorkers * 2 * kLeastMixed * sizeof(double));
+  for (std::size_t g = 0; g < groups; ++g)
+    sliceBytes = std::max(sliceBytes, plan.owned(g, longest).length() * kSumBytes);
+  stagingBytes_ = std::max(static_cast<std::size_t>(sliceBytes),
+                           mostWorkers_ * 2 * static_cast<std::size_t>(kLeastMixed * kSumBytes));
   const std::size_t mixingBytes = std::min(std::max(kMixingBytes, RowMixer::bytesFor(workers, kLeastMixed)),
                                            RowMixer::bytesFor(workers, longest));
-  const std::int64_t sumBytes = sumsTravel_ ? longest * static_cast<std::int64_t>(sizeof(double)) : 0;
-  for (std::size_t g = 0; g < groups; ++g) {
-    const auto& group = plan.groups()[g];
-    Member member{{group.workers.begin(), group.workers.end()}, contexts[g], {}, {}, {}, RowMixer(workers)};
-    member.mixing = Tensor::empty({static_cast<std::int64_t>(mixingBytes)}, DType::UInt8, group.device);
-    if (groups > 1) {
-      member.sums = Tensor::empty({sumBytes}, DType::UInt8, group.device);
-      member.inbox = Tensor::empty({inboxBytes}, DType::UInt8, group.device);
-    }
-    members_.push_back(std::move(member));
+  for (const auto& group : plan.groups()) {
+    const auto bytes = [&](std::int64_t count) { return Tensor::empty({count}, DType::UInt8, group.device); };
+    Member& member = members_.emplace_back(group, workers);
+    member.mixing = bytes(static_cast<std::int64_t>(mixingBytes));
+    if (groups == 1) continue;
+    member.sums = bytes(sumsTravel_ ? longest * kSumBytes : 0);
+    member.inbox = bytes(sliceBytes * static_cast<std::int64_t>(groups));
   }
   transfers_.reserve(2 * groups * workers);
 }
@@ -58,7 +59,7 @@ void DeviceReduction::connect() {
   transport_ = {};
   if (members_.size() == 1) return;
   std::vector<Context*> contexts;
-  for (const auto& member : members_) contexts.push_back(member.context);
+  for (const auto& member : members_) contexts.push_back(member.context.get());
   transport_ = makeTransport(plan_.transport(), contexts, stagingBytes_, failing_);
   plan_.setTransport(transport_.kind);
 }
@@ -80,64 +81,48 @@ void DeviceReduction::mean(std::span<const Tensor> tensors, std::span<const doub
     }
   if (alone) return;
   const DType type = sumsTravel_ ? DType::Float64 : tensors.front().dtype();
-  const auto sent = [&](const Member& member, Slice own) {
-    return sumsTravel_
-               ? viewAt(member.sums, own.begin, own.length(), type)
-               : part(tensors[member.workers.front()], {slice.begin + own.begin, slice.begin + own.end});
+  const auto ofBlock = [&](std::span<const Tensor> block, const Member& member, Slice own) {
+    return part(block[member.workers.front()], {slice.begin + own.begin, slice.begin + own.end});
   };
-  transfers_.clear();  // all rounds in one call: each call of NCCL is waited for until it has begun
-  for (int round = 0; round < plan_.rounds(); ++round) {
-    plan_.scatter(round, length, sends_);
-    for (const auto& [from, to, own] : sends_)
-      if (own.length() > 0)
-        transfers_.push_back({from, to, sent(members_[at(from)], own),
-                              viewAt(members_[at(to)].inbox, from * own.length(), own.length(), type)});
-  }
+  const auto sent = [&](const Member& member, Slice own) {
+    return sumsTravel_ ? viewAt(member.sums, own.begin, own.length(), type) : ofBlock(tensors, member, own);
+  };
+  const auto received = [&](std::size_t from, std::size_t to, Slice own) {
+    return viewAt(members_[to].inbox, static_cast<std::int64_t>(from) * own.length(), own.length(), type);
+  };
+  transfers_.clear();  // all in one call: each call of NCCL is waited for until it has begun
+  for (const auto& [from, to] : plan_.sends())
+    send(from, to, sent(members_[from], plan_.owned(to, length)),
+         received(from, to, plan_.owned(to, length)));
   transport_.copies->run(transfers_);
   for (std::size_t g = 0; g < members_.size(); ++g) {
-    const Slice own = plan_.owned(static_cast<int>(g), length);
+    const Slice own = plan_.owned(g, length);
     if (own.length() == 0) continue;
     terms_.clear();
     for (std::size_t h = 0; h < members_.size(); ++h) {
       double weight = 0;
       for (const std::size_t w : members_[h].workers) weight += weights[w];
       if (weight == 0) continue;
-      const auto from = static_cast<std::int64_t>(h) * own.length();
-      terms_.push_back(
-          {sumsTravel_ ? 1 : (1 - keep) * (weight / total),
-           g == h ? sent(members_[g], own) : viewAt(members_[g].inbox, from, own.length(), type)});
+      terms_.push_back({sumsTravel_ ? 1 : (1 - keep) * (weight / total),
+                        g == h ? sent(members_[g], own) : received(h, g, own)});
     }
-    const std::int64_t begin = slice.begin + own.begin;
-    const Tensor result = part(into[members_[g].workers.front()], {begin, slice.begin + own.end});
+    const Tensor result = ofBlock(into, members_[g], own);
     if (keep > 0) terms_.push_back({keep, result});
-    atElement(begin, "mean",
+    atElement(slice.begin + own.begin, "mean",
               [&] { linearCombination(terms_, result, 0, own.length(), *members_[g].context); });
   }
-  gather(slice, into);
-}
-
-/// Sends every member's slice of `into` to all others.
-void DeviceReduction::gather(Slice slice, std::span<const Tensor> into) {
   transfers_.clear();
-  for (int round = 0; round < plan_.rounds(); ++round) {
-    plan_.gather(round, slice.length(), sends_);
-    for (const auto& [from, to, own] : sends_) {
-      const Slice where{slice.begin + own.begin, slice.begin + own.end};
-      if (own.length() > 0)
-        transfers_.push_back({from, to, part(into[members_[at(from)].workers.front()], where),
-                              part(into[members_[at(to)].workers.front()], where)});
-    }
-  }
+  for (const auto& [from, to] : plan_.sends())
+    send(from, to, ofBlock(into, members_[from], plan_.owned(from, length)),
+         ofBlock(into, members_[to], plan_.owned(from, length)));
   transport_.copies->run(transfers_);
 }
 
 std::int64_t DeviceReduction::mixedAtATime(const SharedBlock& block) const {
   const std::int64_t inScratch = RowMixer::elementsAtATime(block, members_.front().mixing.bytes());
   if (members_.size() == 1) return inScratch;
-  std::size_t mostWorkers = 0;
-  for (const auto& member : members_) mostWorkers = std::max(mostWorkers, member.workers.size());
   const std::size_t parts = block.rule == MergeRule::Moments ? 2 : 1;
-  const auto staged = stagingBytes_ / (mostWorkers * parts * sizeOf(block.replicas.front().dtype()));
+  const auto staged = stagingBytes_ / (mostWorkers_ * parts * sizeOf(block.replicas.front().dtype()));
   return std::min(inScratch, static_cast<std::int64_t>(staged));
 }
 
@@ -147,7 +132,8 @@ void DeviceReduction::mix(const SharedBlock& block, const Mixing& mixing) {
   if (merged && !ofMoments)
     mean(block.replicas, mixing.merged(), 0, {0, block.mergedCopy().elements()}, block.mergedCopies);
   const auto needs = [&](const Member& member, std::size_t w) {
-    return (merged && ofMoments) || reads(member, mixing, w);
+    const auto reads = [&](std::size_t own) { return mixing.reads(own, w); };
+    return (merged && ofMoments) || std::ranges::any_of(member.workers, reads);
   };
   inPieces(block, needs, [&](Member& member) {
     if (merged && ofMoments)
@@ -183,13 +169,12 @@ void DeviceReduction::inPieces(const SharedBlock& block, Needs needs, Form form)
 
 /// Lets the member read a slice of a replica in place, or adds its transfer to the member.
 void DeviceReduction::bring(const SharedBlock& block, Slice slice, std::size_t worker, std::size_t member) {
-  const int from = plan_.groupOf()[worker], to = static_cast<int>(member);
-  if (from == to) return members_[member].mixer.read(worker);
+  if (plan_.groupOf()[worker] == member) return members_[member].mixer.read(worker);
   const int parts = block.rule == MergeRule::Moments ? 2 : 1;
   const std::int64_t elements = block.replicas[worker].elements() / parts;
   for (int p = 0; p < parts; ++p)
-    transfers_.push_back({from, to, part(block.replicas[worker], inPart(slice, p, elements)),
-                          members_[member].mixer.inbox(worker, p)});
+    send(plan_.groupOf()[worker], member, part(block.replicas[worker], inPart(slice, p, elements)),
+         members_[member].mixer.inbox(worker, p));
 }
 
 }  // namespace muster

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <algorithm>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -18,21 +18,24 @@ class DeviceReduction {
  public:
   /// A device's part.
   struct Member {
-    std::vector<std::size_t> workers;
-    Context* context;  // on which its work is enqueued
-    Tensor sums;       // bytes: the weighted sum of its workers, float64, as long as the longest block
-    Tensor inbox;      // bytes: the slice that it reduces, from each member or worker
-    Tensor mixing;     // bytes: scratch memory of the mixer
+    explicit Member(const DeviceGroup& group, std::size_t workersOfAll);
+    std::span<const std::size_t> workers;
+    std::unique_ptr<Context> context;  // on which its work is enqueued
+    Event merged;                      // recorded after all operations up to the last end of a merge
+    Tensor distances;                  // float64 [workers + 1]
+    Tensor sums;    // bytes: the weighted sum of its workers, float64, as long as the longest block
+    Tensor inbox;   // bytes: the slice that it reduces, from each member or worker
+    Tensor mixing;  // bytes: scratch memory of the mixer
     RowMixer mixer;
   };
   /// @param plan  outlives this object; `connect` sets its transport to one that works.
-  /// @param contexts  [group of the plan]
   /// @param blocks  that will be merged.
   /// @param failing  for tests: a transport that fails.
   /// @throws InvalidArgument for a block of means and variances with too many replicas.
-  DeviceReduction(MergePlan& plan, const std::vector<Context*>& contexts, std::span<const SharedBlock> blocks,
-                  std::optional<TransportKind> failing);
+  DeviceReduction(MergePlan& plan, std::span<const SharedBlock> blocks, std::optional<TransportKind> failing);
 
+  /// [group of the plan]
+  std::span<Member> members() { return members_; }
   /// Makes the transport. Call it first, and after `abort`. @throws what makeTransport throws.
   void connect();
   /// Whether transfers in progress wait for all devices, so that they must be aborted after a failure.
@@ -54,25 +57,24 @@ class DeviceReduction {
 
  private:
   std::int64_t mixedAtATime(const SharedBlock& block) const;
-  /// Whether a row of the member's workers reads this replica.
-  bool reads(const Member& member, const Mixing& mixing, std::size_t worker) const {
-    return std::ranges::any_of(member.workers, [&](std::size_t w) { return mixing.reads(w, worker); });
-  }
   void bring(const SharedBlock& block, Slice slice, std::size_t worker, std::size_t member);
   /// Forms a block a few elements at a time: brings each member those of the replicas that it needs, and
   /// calls `form(member)`. @param needs  `bool needs(member, worker)`.
   template <typename Needs, typename Form>
   void inPieces(const SharedBlock& block, Needs needs, Form form);
-  void gather(Slice slice, std::span<const Tensor> into);
+  void send(std::size_t from, std::size_t to, const Tensor& source, const Tensor& target) {
+    if (source.elements() > 0)
+      transfers_.push_back({static_cast<int>(from), static_cast<int>(to), source, target});
+  }
 
   MergePlan& plan_;
   const std::optional<TransportKind> failing_;
+  std::size_t mostWorkers_ = 0;   // of a device
   bool sumsTravel_ = false;       // several workers share a device: their sum is sent, in float64
   std::size_t stagingBytes_ = 0;  // the most that one device sends another in one call
   std::vector<Member> members_;   // [group of the plan]
   Transport transport_;           // only with several members
   // State of the work in progress:
-  std::vector<Send> sends_;
   std::vector<Transfer> transfers_;
   std::vector<Term> terms_;
 };

@@ -24,8 +24,7 @@ std::optional<MergePlan> planMerges(std::span<const Placement> placements, int p
     if (pretendedDevices == 0) return {};
     std::vector<DeviceGroup> pretended(
         std::min(placements.size(), static_cast<std::size_t>(pretendedDevices)));
-    for (std::size_t w = 0; w < placements.size(); ++w)
-      pretended[w % pretended.size()].workers.push_back(static_cast<int>(w));
+    for (std::size_t w = 0; w < placements.size(); ++w) pretended[w % pretended.size()].workers.push_back(w);
     return MergePlan(std::move(pretended), TransportKind::Peers);
   }
   std::vector<Device> devices;

@@ -17,7 +17,8 @@ namespace {
 /// Worker i on "device" i mod `devices`; all of them are the CPU.
 MergePlan planOf(int workers, int devices, TransportKind kind) {
   std::vector<DeviceGroup> groups(static_cast<std::size_t>(std::min(workers, devices)));
-  for (int w = 0; w < workers; ++w) groups[static_cast<std::size_t>(w) % groups.size()].workers.push_back(w);
+  for (std::size_t w = 0; w < static_cast<std::size_t>(workers); ++w)
+    groups[w % groups.size()].workers.push_back(w);
   return {std::move(groups), kind};
 }
 

@@ -14,27 +14,20 @@ MergePlan planOf(int workers, int devices) {
   return {groupByDevice(on), TransportKind::Peers};
 }
 
-/// Sends of one round, [group].
-std::vector<Send> roundOf(const MergePlan& plan, int round, std::int64_t elements, bool scatter) {
-  std::vector<Send> sends(plan.groups().size());
-  scatter ? plan.scatter(round, elements, sends) : plan.gather(round, elements, sends);
-  return sends;
-}
-
 }  // namespace
 
 TEST_CASE("workers of one device form a group, in the order of their first workers") {
   const auto plan = planOf(5, 2);
   REQUIRE(plan.groups().size() == 2);
   CHECK(plan.groups()[0].device == Device::cuda(0));
-  CHECK(plan.groups()[0].workers == std::vector<int>{0, 2, 4});
+  CHECK(plan.groups()[0].workers == std::vector<std::size_t>{0, 2, 4});
   CHECK(plan.groups()[1].device == Device::cuda(1));
-  CHECK(plan.groups()[1].workers == std::vector<int>{1, 3});
-  CHECK(plan.groupOf() == std::vector<int>{0, 1, 0, 1, 0});
+  CHECK(plan.groups()[1].workers == std::vector<std::size_t>{1, 3});
+  CHECK(plan.groupOf() == std::vector<std::size_t>{0, 1, 0, 1, 0});
   const auto reversed = groupByDevice(std::vector{Device::cuda(3), Device::cuda(1), Device::cuda(3)});
   REQUIRE(reversed.size() == 2);
   CHECK(reversed[0].device == Device::cuda(3));
-  CHECK(reversed[1].workers == std::vector<int>{1});
+  CHECK(reversed[1].workers == std::vector<std::size_t>{1});
 }
 
 TEST_CASE("every group reduces its slice, receives it once from each other one, and sends it to each once") {
@@ -43,43 +36,37 @@ TEST_CASE("every group reduces its slice, receives it once from each other one, 
       for (const std::int64_t elements : {0, 1, 15, 16, 17, 97, 4099}) {
         INFO("workers ", workers, ", devices ", devices, ", elements ", elements);
         const auto plan = planOf(workers, devices);
-        const int groups = std::min(workers, devices);
-        REQUIRE(static_cast<int>(plan.groups().size()) == groups);
-        REQUIRE(plan.rounds() == groups - 1);
+        const auto groups = static_cast<std::size_t>(std::min(workers, devices));
+        REQUIRE(plan.groups().size() == groups);
+        REQUIRE(plan.sends().size() == groups * (groups - 1));
         std::int64_t end = 0;
-        for (int g = 0; g < groups; ++g) {
+        for (std::size_t g = 0; g < groups; ++g) {
           CHECK(plan.owned(g, elements).begin == end);
           end = plan.owned(g, elements).end;
         }
         CHECK(end == elements);
-        for (const bool scatter : {true, false}) {
-          std::set<std::pair<int, int>> pairs;
-          for (int round = 0; round < plan.rounds(); ++round) {
-            std::set<int> senders, receivers;
-            for (const auto& [from, to, slice] : roundOf(plan, round, elements, scatter)) {
-              CHECK(from != to);
-              CHECK(senders.insert(from).second);  // at most one send per device and round
-              CHECK(receivers.insert(to).second);
-              CHECK(pairs.insert({from, to}).second);
-              const Slice expected = plan.owned(scatter ? to : from, elements);
-              CHECK(slice.begin == expected.begin);
-              CHECK(slice.end == expected.end);
-            }
+        std::set<std::pair<std::size_t, std::size_t>> pairs;
+        for (std::size_t begin = 0; begin < plan.sends().size(); begin += groups) {
+          std::set<std::size_t> senders, receivers;
+          for (const auto& [from, to] : plan.sends().subspan(begin, groups)) {
+            CHECK(from < groups);
+            CHECK(to < groups);
+            CHECK(from != to);
+            CHECK(senders.insert(from).second);  // at most one send per device at a time
+            CHECK(receivers.insert(to).second);
+            CHECK(pairs.insert({from, to}).second);
           }
-          CHECK(static_cast<int>(pairs.size()) == groups * (groups - 1));
         }
       }
 }
 
 TEST_CASE("no device transfers more than in a ring") {
-  for (int devices = 2; devices <= 4; ++devices) {
-    const auto plan = planOf(8, devices);
+  for (std::int64_t devices = 2; devices <= 4; ++devices) {
+    const auto plan = planOf(8, static_cast<int>(devices));
     constexpr std::int64_t kElements = 48000;
     std::vector<std::int64_t> sent(static_cast<std::size_t>(devices));
-    for (const bool scatter : {true, false})
-      for (int round = 0; round < plan.rounds(); ++round)
-        for (const auto& [from, to, slice] : roundOf(plan, round, kElements, scatter))
-          sent[static_cast<std::size_t>(from)] += slice.end - slice.begin;
+    for (const auto& [from, to] : plan.sends())
+      sent[from] += plan.owned(to, kElements).length() + plan.owned(from, kElements).length();
     for (const auto elements : sent) CHECK(elements == 2 * kElements * (devices - 1) / devices);
   }
 }

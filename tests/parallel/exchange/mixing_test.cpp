@@ -47,8 +47,7 @@ std::unique_ptr<Exchange> exchangeOf(const Replicas& replicas, int devices,
                                      TransportKind kind = TransportKind::Peers) {
   if (devices == 0) return std::make_unique<HostExchange>(replicas.states, UpdaterState::Average);
   std::vector<DeviceGroup> groups(std::min(replicas.owned.size(), static_cast<std::size_t>(devices)));
-  for (std::size_t w = 0; w < replicas.owned.size(); ++w)
-    groups[w % groups.size()].workers.push_back(static_cast<int>(w));
+  for (std::size_t w = 0; w < replicas.owned.size(); ++w) groups[w % groups.size()].workers.push_back(w);
   return std::make_unique<DeviceExchange>(replicas.states, UpdaterState::Average,
                                           MergePlan(std::move(groups), kind));
 }
