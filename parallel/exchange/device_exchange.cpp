@@ -119,7 +119,7 @@ void DeviceExchange::merge(int participant, const SharedBlock& block, std::span<
                        : mergeAcrossDevices(block, weights, spread);
 }
 
-void DeviceExchange::eachShare(int participant, std::int64_t, Slice slice, Context&, ShareUse use) {
+void DeviceExchange::eachShare(int participant, std::int64_t, Slice slice, Context&, const ShareUse& use) {
   if (participant != 0) return;
   for (Member& device : devices_) use({*device.context, device.workers, slice});
 }

@@ -54,7 +54,7 @@ class DeviceExchange final : public Exchange {
     if (participant == 0) reduction_.mix(block, mixing);
   }
   void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
-                 ShareUse use) override;
+                 const ShareUse& use) override;
   Tensor fetch(int participant, std::span<const Tensor> tensors, std::size_t from, std::size_t to,
                std::span<const Tensor> into, Context& context) override;
 

@@ -121,8 +121,8 @@ void DeviceReduction::mean(std::span<const Tensor> tensors, std::span<const doub
 std::int64_t DeviceReduction::mixedAtATime(const SharedBlock& block) const {
   const std::int64_t inScratch = RowMixer::elementsAtATime(block, members_.front().mixing.bytes());
   if (members_.size() == 1) return inScratch;
-  const std::size_t parts = block.rule == MergeRule::Moments ? 2 : 1;
-  const auto staged = stagingBytes_ / (mostWorkers_ * parts * sizeOf(block.replicas.front().dtype()));
+  const auto staged = stagingBytes_ / (mostWorkers_ * static_cast<std::size_t>(block.parts()) *
+                                       sizeOf(block.replicas.front().dtype()));
   return std::min(inScratch, static_cast<std::int64_t>(staged));
 }
 
@@ -151,8 +151,7 @@ void DeviceReduction::mergeMoments(const SharedBlock& block, std::span<const dou
 
 template <typename Needs, typename Form>
 void DeviceReduction::inPieces(const SharedBlock& block, Needs needs, Form form) {
-  const std::int64_t elements =
-      block.replicas.front().elements() / (block.rule == MergeRule::Moments ? 2 : 1);
+  const std::int64_t elements = block.elementsOfPart();
   const std::int64_t step = elements > 0 ? mixedAtATime(block) : 1;
   for (std::int64_t begin = 0; begin < elements; begin += step) {
     const Slice slice{begin, std::min(elements, begin + step)};
@@ -170,10 +169,9 @@ void DeviceReduction::inPieces(const SharedBlock& block, Needs needs, Form form)
 /// Lets the member read a slice of a replica in place, or adds its transfer to the member.
 void DeviceReduction::bring(const SharedBlock& block, Slice slice, std::size_t worker, std::size_t member) {
   if (plan_.groupOf()[worker] == member) return members_[member].mixer.read(worker);
-  const int parts = block.rule == MergeRule::Moments ? 2 : 1;
-  const std::int64_t elements = block.replicas[worker].elements() / parts;
-  for (int p = 0; p < parts; ++p)
-    send(plan_.groupOf()[worker], member, part(block.replicas[worker], inPart(slice, p, elements)),
+  for (int p = 0; p < block.parts(); ++p)
+    send(plan_.groupOf()[worker], member,
+         part(block.replicas[worker], inPart(slice, p, block.elementsOfPart())),
          members_[member].mixer.inbox(worker, p));
 }
 

@@ -26,7 +26,7 @@ void requireMergeable(const StateBlock& block) {
 }
 
 /// Tensors of zeros like the replicas, one for each group of workers.
-std::vector<Tensor> oneForEachGroup(std::span<const Tensor> replicas, std::span<const int> groups) {
+std::vector<Tensor> oneForEachGroup(std::span<const Tensor> replicas, std::span<const std::size_t> groups) {
   std::vector<Tensor> copies;
   for (std::size_t w = 0; w < replicas.size(); ++w) {
     const auto first = static_cast<std::size_t>(std::ranges::find(groups, groups[w]) - groups.begin());
@@ -81,7 +81,7 @@ void validate(UpdaterState state) {
 }
 
 std::vector<SharedBlock> sharedBlocks(const std::vector<std::vector<StateBlock*>>& states,
-                                      UpdaterState updaterState, std::span<const int> groups) {
+                                      UpdaterState updaterState, std::span<const std::size_t> groups) {
   require(!states.empty(), "exchange: there are no replicas");
   for (std::size_t w = 0; w < states.size(); ++w)
     require(states[w].size() == states.front().size(),

@@ -30,6 +30,9 @@ struct SharedBlock {
   std::shared_ptr<const SegmentTable> segments;
   Fragment whole = {};  // all elements
 
+  /// Parts of equal length: means and variances, or one.
+  int parts() const { return rule == MergeRule::Moments ? 2 : 1; }
+  std::int64_t elementsOfPart() const { return replicas.front().elements() / parts(); }
   bool hasMergedCopy() const { return !mergedCopies.empty(); }
   const Tensor& mergedCopy() const { return mergedCopies.front(); }
 };
@@ -44,19 +47,9 @@ struct Share {
   Slice slice;
 };
 
-/// A function of a Share, called while its caller waits. Unlike std::function it never allocates.
-class ShareUse {
- public:
-  template <typename F>
-  explicit ShareUse(F& use)
-      : use_(const_cast<void*>(static_cast<const void*>(&use))),
-        call_([](void* f, const Share& share) { (*static_cast<F*>(f))(share); }) {}
-  void operator()(const Share& share) const { call_(use_, share); }
-
- private:
-  void* use_;
-  void (*call_)(void*, const Share&);
-};
+/// Called with a participant's shares, one after the other. A caller that must not allocate passes a
+/// std::ref.
+using ShareUse = std::function<void(const Share&)>;
 
 /// The part of a weighted mean that is one slice: see MergeOps::mean.
 struct SliceMean {
@@ -154,9 +147,9 @@ class Exchange {
   /// share per device, the whole slice. Over N nodes it has N shares for this node's workers: those that N
   /// neighbours have in one process.
   virtual void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
-                         ShareUse use) = 0;
+                         const ShareUse& use) = 0;
   /// See MergeOps::eachReplica.
-  virtual void eachReplica(int participant, std::int64_t elements, Context& context, ShareUse use) {
+  virtual void eachReplica(int participant, std::int64_t elements, Context& context, const ShareUse& use) {
     eachShare(participant, elements, {0, elements}, context, use);
   }
   /// See MergeOps::allReduce.
@@ -205,7 +198,7 @@ class AllOnFirst {
 /// @param groups  [worker] workers of one group are on one device, and share a merged copy there.
 /// @throws InvalidArgument naming blocks that differ in number, name or size, or cannot be merged.
 std::vector<SharedBlock> sharedBlocks(const std::vector<std::vector<StateBlock*>>& states,
-                                      UpdaterState updaterState, std::span<const int> groups);
+                                      UpdaterState updaterState, std::span<const std::size_t> groups);
 /// How far replicas are from a mean in memory: the sum of weights[w] |x_w - mean|^2 / sum of all weights over
 /// some of the workers, and |mean|^2. @param weights  of all workers.
 Spread spreadAbout(const Tensor& mean, std::span<const Tensor> replicas, std::span<const double> weights,

@@ -15,7 +15,7 @@ HostExchange::HostExchange(const std::vector<std::vector<StateBlock*>>& states, 
                 .senders = groups == 1 ? static_cast<int>(states.size()) : groups,
                 .onePlace = true,
                 .oneSum = groups == 1},
-               sharedBlocks(states, updaterState, std::vector<int>(states.size()))),
+               sharedBlocks(states, updaterState, std::vector<std::size_t>(states.size()))),
       groups_(static_cast<std::size_t>(groups)),
       all_(states.size()),
       terms_(states.size()),
@@ -30,8 +30,7 @@ HostExchange::HostExchange(const std::vector<std::vector<StateBlock*>>& states, 
 void HostExchange::merge(int participant, const SharedBlock& block, std::span<const double> weights,
                          Context& context, Spread* spread) {
   const bool moments = block.rule == MergeRule::Moments;
-  const Tensor& own = block.replicas[static_cast<std::size_t>(participant)];
-  const std::int64_t elements = own.elements() / (moments ? 2 : 1);
+  const std::int64_t elements = block.elementsOfPart();
   const auto [begin, end] = shareOf({0, elements}, elements, participant);
   if (spread && groups_ == 1) *spread = weightedSpread(block.replicas, weights, begin, end, context);
   if (begin == end) return;
@@ -86,8 +85,7 @@ void HostExchange::moments(int participant, const SharedBlock& block, std::span<
 template <typename Reads, typename Form>
 void HostExchange::inPieces(int participant, const SharedBlock& block, Context& context, Reads reads,
                             Form form) {
-  const std::int64_t elements =
-      block.replicas.front().elements() / (block.rule == MergeRule::Moments ? 2 : 1);
+  const std::int64_t elements = block.elementsOfPart();
   const auto [begin, end] = shareOf({0, elements}, elements, participant);
   alignas(64) std::array<std::byte, RowMixer::kScratchBytes> memory;  // nothing is allocated
   const Tensor scratch = Tensor::view(memory.data(), {RowMixer::kScratchBytes}, DType::UInt8);
@@ -117,7 +115,7 @@ void HostExchange::mean(int participant, const SliceMean& mean, Context& context
 }
 
 void HostExchange::eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
-                             ShareUse use) {
+                             const ShareUse& use) {
   const Slice own = shareOf(slice, elements, participant);
   if (own.length() > 0) use({context, all_, own});
 }
@@ -127,7 +125,8 @@ Slice HostExchange::shareOf(Slice slice, std::int64_t elements, int participant)
   return partOf(slice, elements, participant, participants());
 }
 
-void HostExchange::eachReplica(int participant, std::int64_t elements, Context& context, ShareUse use) {
+void HostExchange::eachReplica(int participant, std::int64_t elements, Context& context,
+                               const ShareUse& use) {
   if (byFirst_) return eachShare(participant, elements, {0, elements}, context, use);
   sums_.sum(participant, {});  // the others have finished their slices
   use({context, std::span(all_).subspan(static_cast<std::size_t>(participant), 1), {0, elements}});

@@ -31,8 +31,8 @@ class HostExchange final : public Exchange {
                Context& context) override;
   void mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) override;
   void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
-                 ShareUse use) override;
-  void eachReplica(int participant, std::int64_t elements, Context& context, ShareUse use) override;
+                 const ShareUse& use) override;
+  void eachReplica(int participant, std::int64_t elements, Context& context, const ShareUse& use) override;
   void allReduce(int participant, std::span<double> values) override {
     if (!byFirst_) sums_.sum(participant, values);
   }

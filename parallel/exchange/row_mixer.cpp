@@ -17,10 +17,6 @@ constexpr std::size_t kKinds = 3;
 // room for all shares would take a hundred megabytes.
 constexpr std::size_t kUsualShares = 40;
 
-bool isMoments(const SharedBlock& block) {
-  return block.rule == MergeRule::Moments;
-}
-
 }  // namespace
 
 RowMixer::RowMixer(std::size_t workers) : copied_(workers) {
@@ -35,24 +31,30 @@ std::size_t RowMixer::bytesFor(std::size_t workers, std::int64_t elements) {
 }
 
 std::int64_t RowMixer::elementsAtATime(const SharedBlock& block, std::size_t bytes) {
-  const std::size_t parts = isMoments(block) ? 2 : 1, workers = block.replicas.size();
-  const std::size_t kinds = isMoments(block) ? kKinds : kKinds - 1;
-  return static_cast<std::int64_t>(bytes /
-                                   (kinds * workers * parts * sizeOf(block.replicas.front().dtype())));
+  const auto parts = static_cast<std::size_t>(block.parts()), kinds = kKinds - 2 + parts;
+  return static_cast<std::int64_t>(
+      bytes / (kinds * block.replicas.size() * parts * sizeOf(block.replicas.front().dtype())));
 }
 
 void RowMixer::begin(const SharedBlock& block, Slice slice, const Tensor& scratch, Context& context) {
   block_ = &block;
-  moments_ = isMoments(block);
   slice_ = slice;
   scratch_ = scratch;
   context_ = &context;
 }
 
 Tensor RowMixer::slot(std::size_t index) const {
-  const std::int64_t length = parts() * slice_.length();
+  const std::int64_t length = block_->parts() * slice_.length();
   return viewAt(scratch_, static_cast<std::int64_t>(index) * length, length,
                 block_->replicas.front().dtype());
+}
+
+Tensor RowMixer::inBlock(const Tensor& block, int p) const {
+  return part(block, inPart(slice_, p, block_->elementsOfPart()));
+}
+
+Tensor RowMixer::inSlot(const Tensor& slot, int p) const {
+  return part(slot, inPart({0, slice_.length()}, p, slice_.length()));
 }
 
 Tensor RowMixer::source(std::size_t worker) const {
@@ -60,20 +62,20 @@ Tensor RowMixer::source(std::size_t worker) const {
 }
 
 void RowMixer::read(std::size_t worker) {
-  copied_[worker] = moments_ ? 1 : 0;
-  if (moments_) fetch(block_->replicas[worker], slot(worker));
+  copied_[worker] = ofMoments() ? 1 : 0;
+  if (ofMoments()) fetch(block_->replicas[worker], slot(worker));
 }
 
 void RowMixer::fetch(const Tensor& block, const Tensor& to) const {
-  for (int p = 0; p < parts(); ++p) {
-    Tensor target = part(to, inPart({0, slice_.length()}, p, slice_.length()));
-    copy(part(block, inPart(slice_, p, block.elements() / parts())), target, *context_);
+  for (int p = 0; p < block_->parts(); ++p) {
+    Tensor target = inSlot(to, p);
+    copy(inBlock(block, p), target, *context_);
   }
 }
 
 Tensor RowMixer::inbox(std::size_t worker, int p) {
   copied_[worker] = 1;
-  return part(slot(worker), inPart({0, slice_.length()}, p, slice_.length()));
+  return inSlot(slot(worker), p);
 }
 
 void RowMixer::addMoments(std::size_t worker, double weight) {
@@ -87,7 +89,7 @@ void RowMixer::form(std::span<const MixingShare> row, const Tensor& to) {
   terms_.clear();
   replicas_.clear();
   weights_.clear();
-  if (!moments_) {
+  if (!ofMoments()) {
     for (const auto& [worker, factor] : row) terms_.push_back({factor, source(worker)});
     return atElement(slice_.begin, "mix",
                      [&] { linearCombination(terms_, to, 0, slice_.length(), *context_); });
@@ -98,9 +100,9 @@ void RowMixer::form(std::span<const MixingShare> row, const Tensor& to) {
 }
 
 void RowMixer::write(const Tensor& from, const Tensor& block) const {
-  for (int p = 0; p < parts(); ++p) {
-    Tensor to = part(block, inPart(slice_, p, block.elements() / parts()));
-    copy(part(from, inPart({0, slice_.length()}, p, slice_.length())), to, *context_);
+  for (int p = 0; p < block_->parts(); ++p) {
+    Tensor to = inBlock(block, p);
+    copy(inSlot(from, p), to, *context_);
   }
 }
 

@@ -41,7 +41,10 @@ class RowMixer {
   void merge(std::span<const double> weights, double keep, const Tensor& mergedCopy);
 
  private:
-  int parts() const { return moments_ ? 2 : 1; }
+  bool ofMoments() const { return block_->rule == MergeRule::Moments; }
+  /// Where part `p` of the current elements is in a block, and where in a slot.
+  Tensor inBlock(const Tensor& block, int p) const;
+  Tensor inSlot(const Tensor& slot, int p) const;
   Tensor slot(std::size_t index) const;
   /// The current elements of a replica; with moments means, then variances.
   Tensor source(std::size_t worker) const;
@@ -52,7 +55,6 @@ class RowMixer {
   void write(const Tensor& from, const Tensor& block) const;
 
   const SharedBlock* block_ = nullptr;
-  bool moments_ = false;
   Slice slice_;
   Tensor scratch_;
   Context* context_ = nullptr;

@@ -138,7 +138,7 @@ void VectorOps::combine(std::span<const Tensor> target, std::initializer_list<Op
   };
   named(target.front(), [&] {
     for (const Slice slice : fragment.slices)
-      exchange_.eachShare(participant_, target.front().elements(), slice, context_, ShareUse(combineShare));
+      exchange_.eachShare(participant_, target.front().elements(), slice, context_, std::ref(combineShare));
   });
 }
 
@@ -161,7 +161,7 @@ Spread VectorOps::distance(std::span<const Tensor> values, std::span<const Tenso
     }
   };
   for (const Slice slice : fragment.slices)
-    exchange_.eachShare(participant_, values.front().elements(), slice, context_, ShareUse(addShare));
+    exchange_.eachShare(participant_, values.front().elements(), slice, context_, std::ref(addShare));
   addOverNodes(spread);
   return spread;
 }

@@ -94,7 +94,7 @@ class VectorOps {
   /// @param use  `void use(const Share&)`.
   template <typename F>
   void eachShare(std::int64_t elements, F use) {
-    exchange_.eachShare(participant_, elements, {0, elements}, context_, ShareUse(use));
+    exchange_.eachShare(participant_, elements, {0, elements}, context_, std::ref(use));
   }
 
   /// This participant's shares of sum_w |values_w - about_w|^2 and sum_w |about_w|^2; `relativeDistance` of
@@ -110,7 +110,7 @@ class VectorOps {
   template <typename F>
   void eachReplica(std::int64_t elements, F use) {
     requireWaiting("eachReplica", waiting_ != Waiting::None);
-    exchange_.eachReplica(participant_, elements, context_, ShareUse(use));
+    exchange_.eachReplica(participant_, elements, context_, std::ref(use));
   }
 
   /// All-gathers the encoded bytes of every node: for what a rule's codec sends instead of replicas. One

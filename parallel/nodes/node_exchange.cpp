@@ -40,7 +40,7 @@ NodeExchange::NodeExchange(const std::vector<std::vector<StateBlock*>>& states, 
       encoded_(link, kFirstChannel + 2 * local_),
       gathering_(*this, link, kFirstChannel + 2 * local_ + 2) {
   blocks_ =
-      sharedBlocks(mirrors_ ? mirrors_->states() : states, updaterState, std::vector<int>(states.size()));
+      sharedBlocks(mirrors_ ? mirrors_->states() : states, updaterState, std::vector<std::size_t>(states.size()));
   if (mirrors_) mirrors_->plan(blocks_);
   for (int l = 0; l < local_; ++l) here_.push_back(static_cast<std::size_t>(l * nodes() + node()));
   for (SharedBlock& block : blocks_) spreadOut(block);
@@ -200,7 +200,7 @@ void NodeExchange::allGather(int participant, Messages& messages) {
 }
 
 void NodeExchange::eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
-                             ShareUse use) {
+                             const ShareUse& use) {
   land(participant);
   for (int neighbour = 0; neighbour < nodes(); ++neighbour) {
     const Slice own = partOf(slice, elements, localOf(participant) * nodes() + neighbour, participants());
@@ -208,7 +208,7 @@ void NodeExchange::eachShare(int participant, std::int64_t elements, Slice slice
   }
 }
 
-void NodeExchange::eachReplica(int participant, std::int64_t elements, Context& context, ShareUse use) {
+void NodeExchange::eachReplica(int participant, std::int64_t elements, Context& context, const ShareUse& use) {
   land(participant);
   const int local = localOf(participant);
   sums_.sum(local, {});  // the others have finished their slices

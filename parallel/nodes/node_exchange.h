@@ -62,8 +62,8 @@ class NodeExchange final : public Exchange {
   void mean(int participant, const SliceMean& mean, Context& context) override;
   void mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) override;
   void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
-                 ShareUse use) override;
-  void eachReplica(int participant, std::int64_t elements, Context& context, ShareUse use) override;
+                 const ShareUse& use) override;
+  void eachReplica(int participant, std::int64_t elements, Context& context, const ShareUse& use) override;
   void allReduce(int participant, std::span<double> values) override;
   using Exchange::allGather;
   void allGather(int participant, Messages& messages) override;

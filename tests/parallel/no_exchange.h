@@ -13,7 +13,7 @@ class NoExchange : public Exchange {
   void mean(int, const SliceMean&, Context&) override {}
   void moments(int, const SharedBlock&, std::span<const double>, double, Context&) override {}
   void mix(int, const SharedBlock&, const Mixing&, Context&) override {}
-  void eachShare(int, std::int64_t, Slice, Context&, ShareUse) override {}
+  void eachShare(int, std::int64_t, Slice, Context&, const ShareUse&) override {}
 };
 
 }  // namespace muster::test
