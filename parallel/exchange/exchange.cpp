@@ -30,9 +30,8 @@ std::vector<Tensor> oneForEachGroup(std::span<const Tensor> replicas, std::span<
   std::vector<Tensor> copies;
   for (std::size_t w = 0; w < replicas.size(); ++w) {
     const auto first = static_cast<std::size_t>(std::ranges::find(groups, groups[w]) - groups.begin());
-    copies.push_back(first < w
-                         ? copies[first]
-                         : Tensor::zeros(replicas[w].shape(), replicas[w].dtype(), replicas[w].device()));
+    const Tensor& like = replicas[w];
+    copies.push_back(first < w ? copies[first] : Tensor::zeros(like.shape(), like.dtype(), like.device()));
   }
   return copies;
 }
@@ -46,29 +45,23 @@ MergeRule ruleOf(const StateBlock& block, UpdaterState updaterState) {
 
 /// Allocates a strategy's block: of the parameters' size on their device, or numbers on the CPU.
 StrategyState allocate(const StrategyBlock& declared, const SharedBlock& parameters, std::size_t senders) {
-  const bool shared = declared.place == StrategyBlock::Place::MergedCopy;
+  using Place = StrategyBlock::Place;
+  const bool shared = declared.place == Place::MergedCopy;
   const auto& beside = shared ? parameters.mergedCopies : parameters.replicas;
-  const bool each = declared.place == StrategyBlock::Place::Replica;
   StrategyState state{.declared = declared,
-                      .apart = shared ? 1
-                               : each ? beside.size()
-                                      : senders,
+                      .apart = shared                             ? 1
+                               : declared.place == Place::Replica ? beside.size()
+                                                                  : senders,
                       .values = {}};
   const DType type = declared.dtype.value_or(beside.front().dtype());
   for (std::size_t w = 0; w < beside.size(); ++w) {
-    std::size_t first = w;  // the first worker whose block this is
-    if (shared)
-      first =
-          static_cast<std::size_t>(std::ranges::find(beside, beside[w].raw(), &Tensor::raw) - beside.begin());
-    if (!shared) first = w % state.apart;
-    if (first < w)
-      state.values.push_back(state.values[first]);
-    else if (declared.numbers > 0)
-      state.values.push_back(Tensor::zeros({declared.numbers}, DType::Float64));
-    else if (!beside[w].defined())
-      state.values.push_back(Tensor::view(nullptr, beside[w].shape(), type));  // on another node
-    else
-      state.values.push_back(Tensor::zeros(beside[w].shape(), type, beside[w].device()));
+    const auto same = std::ranges::find(beside, beside[w].raw(), &Tensor::raw) - beside.begin();
+    const std::size_t first = shared ? static_cast<std::size_t>(same) : w % state.apart;
+    const Tensor& like = beside[w];
+    state.values.push_back(first < w              ? state.values[first]
+                           : declared.numbers > 0 ? Tensor::zeros({declared.numbers}, DType::Float64)
+                           : like.defined()       ? Tensor::zeros(like.shape(), type, like.device())
+                                            : Tensor::view(nullptr, like.shape(), type));  // on another node
   }
   return state;
 }

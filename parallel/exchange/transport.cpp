@@ -1,6 +1,7 @@
 #include "muster/parallel/exchange/transport.h"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <cstring>
@@ -15,23 +16,46 @@
 namespace muster {
 namespace {
 
-/// Copies by `copy`, ordered by events between the devices' compute streams.
-class OrderedCopies : public DeviceCopies {
+std::size_t at(int device) {
+  return static_cast<std::size_t>(device);
+}
+
+/// Copies by `copy`, ordered by events between the devices' compute streams: from GPU to GPU, or through
+/// pinned memory of the host.
+class OrderedCopies final : public DeviceCopies {
  public:
-  explicit OrderedCopies(std::vector<Context*> contexts) : contexts_(std::move(contexts)) {
+  /// @param stagingBytes  pinned memory for each pair of devices; nothing: copies do not go through the host.
+  OrderedCopies(std::vector<Context*> contexts, std::optional<std::size_t> stagingBytes)
+      : contexts_(std::move(contexts)),
+        stagingBytes_(static_cast<std::int64_t>(stagingBytes.value_or(0))),
+        used_(contexts_.size() * contexts_.size()) {
     for (Context* context : contexts_) {
       ready_.emplace_back(*context);
       done_.emplace_back(*context);
     }
+    for (std::size_t pair = 0; stagingBytes && pair < used_.size(); ++pair) {
+      const bool itself = pair % contexts_.size() == pair / contexts_.size();
+      staging_.push_back(itself ? Tensor() : Tensor::pinned({stagingBytes_}, DType::UInt8));
+    }
   }
 
   void run(std::span<const Transfer> transfers) override {
-    leave(transfers);
-    for (const auto& t : transfers) sent_[at(t.from)] = received_[at(t.to)] = 1;
+    const bool staged = !staging_.empty();
+    std::ranges::fill(used_, 0);
+    for (const auto& t : transfers) {
+      sent_[at(t.from)] = received_[at(t.to)] = 1;
+      if (!staged) continue;
+      Tensor place = nextPlace(t);
+      copy(t.source, place, *contexts_[at(t.from)]);
+    }
     for (std::size_t d = 0; d < contexts_.size(); ++d)
       if (sent_[d] || received_[d]) ready_[d].record(*contexts_[d]);
     for (const auto& t : transfers) ready_[at(t.from)].waitOn(*contexts_[at(t.to)]);
-    for (const auto& t : transfers) arrive(t);
+    std::ranges::fill(used_, 0);  // transfers arrive in the same order
+    for (const auto& t : transfers) {
+      Tensor target = t.target;
+      copy(staged ? nextPlace(t) : t.source, target, *contexts_[at(t.to)]);
+    }
     for (std::size_t d = 0; d < contexts_.size(); ++d)
       if (received_[d]) done_[d].record(*contexts_[d]);
     // The source may change only after it has been read.
@@ -40,58 +64,7 @@ class OrderedCopies : public DeviceCopies {
     std::ranges::fill(received_, 0);
   }
 
- protected:
-  /// Enqueues the work of the sources' streams.
-  virtual void leave(std::span<const Transfer> transfers) = 0;
-  /// Enqueues the work of the target's stream, after the source is ready.
-  virtual void arrive(const Transfer& transfer) = 0;
-
-  static std::size_t at(int device) { return static_cast<std::size_t>(device); }
-  const std::vector<Context*> contexts_;
-
  private:
-  std::vector<Event> ready_, done_;  // [device]
-  std::vector<char> sent_ = std::vector<char>(contexts_.size()), received_ = sent_;
-};
-
-class PeerCopies final : public OrderedCopies {
- public:
-  using OrderedCopies::OrderedCopies;
-
- private:
-  void leave(std::span<const Transfer>) override {}
-  void arrive(const Transfer& t) override {
-    Tensor target = t.target;
-    copy(t.source, target, *contexts_[at(t.to)]);
-  }
-};
-
-class HostCopies final : public OrderedCopies {
- public:
-  HostCopies(std::vector<Context*> contexts, std::size_t stagingBytes)
-      : OrderedCopies(std::move(contexts)),
-        used_(contexts_.size() * contexts_.size()),
-        stagingBytes_(static_cast<std::int64_t>(stagingBytes)) {
-    for (std::size_t pair = 0; pair < used_.size(); ++pair) {
-      const bool itself = pair % contexts_.size() == pair / contexts_.size();
-      staging_.push_back(itself ? Tensor() : Tensor::pinned({stagingBytes_}, DType::UInt8));
-    }
-  }
-
- private:
-  void leave(std::span<const Transfer> transfers) override {
-    std::ranges::fill(used_, 0);
-    for (const auto& t : transfers) {
-      Tensor place = nextPlace(t);
-      copy(t.source, place, *contexts_[at(t.from)]);
-    }
-    std::ranges::fill(used_, 0);  // transfers arrive in the same order
-  }
-  void arrive(const Transfer& t) override {
-    Tensor target = t.target;
-    copy(nextPlace(t), target, *contexts_[at(t.to)]);
-  }
-
   /// The place of a transfer in the staging memory of its pair of devices.
   Tensor nextPlace(const Transfer& t) {
     const std::size_t pair = at(t.from) * contexts_.size() + at(t.to);
@@ -105,9 +78,12 @@ class HostCopies final : public OrderedCopies {
     return Tensor::view(place, t.source.shape(), t.source.dtype(), Device::cpu(), t.source.layout());
   }
 
-  std::vector<std::int64_t> used_;  // [from * devices + to] bytes
+  const std::vector<Context*> contexts_;
   const std::int64_t stagingBytes_;
-  std::vector<Tensor> staging_;  // [from * devices + to]
+  std::vector<std::int64_t> used_;   // [from * devices + to] bytes
+  std::vector<Tensor> staging_;      // [from * devices + to]; none: copies do not go through the host
+  std::vector<Event> ready_, done_;  // [device]
+  std::vector<char> sent_ = std::vector<char>(contexts_.size()), received_ = sent_;
 };
 
 bool anyGpu(std::span<Context* const> contexts) {
@@ -130,11 +106,11 @@ std::unique_ptr<DeviceCopies> makeOne(TransportKind kind, const std::vector<Cont
     case TransportKind::Peers:
       if constexpr (kCudaBuilt)
         if (anyGpu(contexts)) cuda::enablePeers(contexts);
-      return std::make_unique<PeerCopies>(contexts);
+      return std::make_unique<OrderedCopies>(contexts, std::nullopt);
     case TransportKind::Host:
       break;
   }
-  return std::make_unique<HostCopies>(contexts, stagingBytes);
+  return std::make_unique<OrderedCopies>(contexts, stagingBytes);
 }
 
 /// What device `from` sends to device `to`: bytes that identify both, so that memory that was not written,
@@ -149,51 +125,27 @@ Tensor pattern(int from, int to) {
   return bytes;
 }
 
-Tensor onDevice(const Tensor& bytes, Device device) {
-  Tensor there = Tensor::zeros(bytes.shape(), bytes.dtype(), device);
-  copy(bytes, there);
-  return there;
-}
-
 /// Aborts copies that have not ended in time, on a thread of its own: the call that enqueues them may wait,
 /// too.
 class Patience {
  public:
   Patience(DeviceCopies& copies, std::chrono::milliseconds patience)
-      : copies_(copies),
-        thread_(startThread("the test of a transport", [this, patience] { watch(patience); })) {}
-  ~Patience() {
-    {
-      const Lock lock(mutex_);
-      over_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
-  Patience(const Patience&) = delete;
-  Patience& operator=(const Patience&) = delete;
+      : thread_(
+            startThread("the test of a transport", [this, &copies, patience](const std::stop_token& stop) {
+              Lock lock(mutex_);
+              ended_.wait_for(lock, stop, patience, [] { return false; });
+              if (stop.stop_requested()) return;
+              over_ = true;
+              copies.abort();
+            })) {}
 
-  bool isOver() {
-    const Lock lock(mutex_);
-    return over_;
-  }
+  bool isOver() const { return over_; }
 
  private:
-  void watch(std::chrono::milliseconds patience) {
-    {
-      Lock lock(mutex_);
-      if (changed_.wait_for(lock.native(), patience, [this]() MUSTER_REQUIRES(mutex_) { return over_; }))
-        return;
-      over_ = true;
-    }
-    copies_.abort();
-  }
-
-  DeviceCopies& copies_;
   Mutex mutex_;
-  std::condition_variable changed_;
-  bool over_ MUSTER_GUARDED_BY(mutex_) = false;
-  std::jthread thread_;  // last: it reads the other members
+  std::condition_variable_any ended_;
+  std::atomic<bool> over_{false};
+  std::jthread thread_;  // last: it uses the other members
 };
 
 /// Waits until all devices have done what was enqueued. @throws DeviceFailure if patience ends before.
@@ -217,21 +169,19 @@ void proveCopies(DeviceCopies& copies, std::span<Context* const> contexts, std::
     for (int to = 0; to < devices; ++to) {
       if (from == to) continue;
       const Tensor sent = pattern(from, to);
-      const Device target = contexts[static_cast<std::size_t>(to)]->device();
-      transfers.push_back({from, to, onDevice(sent, contexts[static_cast<std::size_t>(from)]->device()),
-                           Tensor::zeros(sent.shape(), sent.dtype(), target)});
+      transfers.push_back({from, to, copyTo(sent, contexts[at(from)]->device()),
+                           Tensor::zeros(sent.shape(), sent.dtype(), contexts[at(to)]->device())});
     }
   try {
     Patience patience(copies, limit);
     copies.run(transfers);
     awaitAll(contexts, patience);
     for (const auto& t : transfers) {
-      Tensor got = Tensor::empty(t.target.shape(), t.target.dtype(), Device::cpu());
-      copy(t.target, got);
+      const Tensor got = copyTo(t.target, Device::cpu());
       if (std::memcmp(got.raw(), pattern(t.from, t.to).raw(), got.bytes()) != 0)
         throw DeviceFailure(fmt::format("transport: {} received other bytes than {} sent",
-                                        contexts[static_cast<std::size_t>(t.to)]->device().toString(),
-                                        contexts[static_cast<std::size_t>(t.from)]->device().toString()));
+                                        contexts[at(t.to)]->device().toString(),
+                                        contexts[at(t.from)]->device().toString()));
     }
   } catch (...) {
     copies.abort();
