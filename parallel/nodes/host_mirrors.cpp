@@ -4,13 +4,6 @@
 #include <utility>
 
 namespace muster {
-namespace {
-
-Tensor ordinary(const Shape& shape, DType dtype) {
-  return Tensor::empty(shape, dtype);
-}
-
-}  // namespace
 
 HostMirrors::HostMirrors(const std::vector<std::vector<StateBlock*>>& states, Options options)
     : options_(std::move(options)) {
@@ -22,8 +15,9 @@ HostMirrors::HostMirrors(const std::vector<std::vector<StateBlock*>>& states, Op
       replica.mirrors.push_back(*block);
       // Memory that is not pinned and never touched costs nothing.
       const bool unused = block->kind == BlockKind::Gradients && !options_.gradients;
-      const auto allocate = unused ? ordinary : Tensor::pinned;
-      replica.mirrors.back().values = allocate(block->values.shape(), block->values.dtype());
+      const Shape& shape = block->values.shape();
+      const DType type = block->values.dtype();
+      replica.mirrors.back().values = unused ? Tensor::empty(shape, type) : Tensor::pinned(shape, type);
     }
   }
 }

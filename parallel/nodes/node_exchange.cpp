@@ -5,7 +5,6 @@
 
 #include "muster/core/base/error.h"
 #include "muster/parallel/exchange/tensor_parts.h"
-#include "muster/parallel/nodes/node_channel.h"
 #include "muster/parallel/nodes/node_mixing.h"
 
 namespace muster {
@@ -20,10 +19,10 @@ struct NodeExchange::Part {
   const int channel;
   NodeReduction reduction;
   std::unique_ptr<NodeMixing> mixing;  // without blocks of rule Moments, made by the first `mix`
-  NodeChannel beside;
-  std::unique_ptr<NodeFlight> means;  // null if no means are ever launched
-  Flight* flight = nullptr;           // of `means`, or of encoded values; null if nothing is ever launched
-  std::int64_t landing = 0;           // launches that this round must land; 0: none
+  NodeMessages beside;                 // on the reduction's channel, which is used between calls only
+  std::unique_ptr<NodeFlight> means;   // null if no means are ever launched
+  Flight* flight = nullptr;            // of `means`, or of encoded values; null if nothing is ever launched
+  std::int64_t landing = 0;            // launches that this round must land; 0: none
 };
 
 NodeExchange::NodeExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
@@ -39,8 +38,8 @@ NodeExchange::NodeExchange(const std::vector<std::vector<StateBlock*>>& states, 
       sums_(local_),
       encoded_(link, kFirstChannel + 2 * local_),
       gathering_(*this, link, kFirstChannel + 2 * local_ + 2) {
-  blocks_ =
-      sharedBlocks(mirrors_ ? mirrors_->states() : states, updaterState, std::vector<std::size_t>(states.size()));
+  blocks_ = sharedBlocks(mirrors_ ? mirrors_->states() : states, updaterState,
+                         std::vector<std::size_t>(states.size()));
   if (mirrors_) mirrors_->plan(blocks_);
   for (int l = 0; l < local_; ++l) here_.push_back(static_cast<std::size_t>(l * nodes() + node()));
   for (SharedBlock& block : blocks_) spreadOut(block);
@@ -208,7 +207,8 @@ void NodeExchange::eachShare(int participant, std::int64_t elements, Slice slice
   }
 }
 
-void NodeExchange::eachReplica(int participant, std::int64_t elements, Context& context, const ShareUse& use) {
+void NodeExchange::eachReplica(int participant, std::int64_t elements, Context& context,
+                               const ShareUse& use) {
   land(participant);
   const int local = localOf(participant);
   sums_.sum(local, {});  // the others have finished their slices

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "muster/parallel/exchange/exchange.h"
-#include "muster/parallel/nodes/encoded_gather.h"
 #include "muster/parallel/nodes/host_mirrors.h"
 #include "muster/parallel/nodes/node_gathering.h"
 #include "muster/parallel/runtime/peer_sums.h"

@@ -83,4 +83,28 @@ void NodeFlight::launch(const NodeMean& mean, Slice own) {
   flight_.launch([this, &next](Context& context) { reduction_.run(next.mean, next.own, context); });
 }
 
+void EncodedGather::run(std::span<std::byte> all, std::span<const double> weights,
+                        std::function<void(Context&)> then, bool later, Context& context) {
+  if (!later || !flight_) {
+    gather(all, weights, messages_);
+    return then(context);
+  }
+  Launch& next = launches_.next(*flight_);
+  next.all = all;
+  next.weights.assign(weights.begin(), weights.end());
+  next.then = std::move(then);
+  flight_->launch([this, &next](Context& flying) {
+    gather(next.all, next.weights, messagesInFlight_);
+    next.then(flying);
+  });
+}
+
+void EncodedGather::gather(std::span<std::byte> all, std::span<const double> weights,
+                           NodeMessages& messages) const {
+  const std::size_t size = all.size() / static_cast<std::size_t>(link_.nodes());
+  messages.run(
+      all.subspan(static_cast<std::size_t>(link_.node()) * size, size), all,
+      [&](int n) { return weights[static_cast<std::size_t>(n)] > 0; }, [](int) { return true; });
+}
+
 }  // namespace muster

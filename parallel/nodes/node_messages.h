@@ -1,23 +1,25 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <span>
+#include <vector>
 
+#include "muster/core/tensor/tensor.h"
+#include "muster/parallel/exchange/node_group.h"
 #include "muster/parallel/nodes/node_link.h"
 
 namespace muster {
 
-/// Sends bytes from each node to others, in pieces, so that heartbeats get through on a slow link. Used by
-/// one thread at a time.
+/// Sends bytes from each node to others, in pieces, so that heartbeats get through on a slow link. All nodes
+/// make the same calls, each of which waits until all its messages are done. Used by one thread at a time.
 class NodeMessages {
  public:
-  /// @param channel  used by nothing else.
-  NodeMessages(NodeLink& link, int channel);
+  /// @param channel  used by nothing else at the same time.
+  /// @param underWay  pieces to or from each node that are in transfer at a time.
+  NodeMessages(NodeLink& link, int channel, std::size_t underWay = 2);
 
-  /// Each node sends the same number of bytes. Waits until all messages are done. All nodes make the same
-  /// call.
+  /// Each node sends the same number of bytes.
   /// @param own  what this node sends.
   /// @param all  [node] receives what each node sends; may be empty if this node takes nothing. The part of
   ///             this node is not written.
@@ -34,7 +36,6 @@ class NodeMessages {
         [&](int n) { return sends(link_.node()) && takes(n); });
   }
 
-  /// Waits until all messages are done.
   /// @param own  what this node sends.
   /// @param from  `std::span<std::byte> (int node)`: receives what that node sends to this one, of that size.
   /// @param to  `bool (int node)`: whether this node sends `own` to that one.
@@ -62,18 +63,23 @@ class NodeMessages {
       link_.wait(calls_[(pieces - i) % calls_.size()]);
   }
 
+  /// Replaces the values by their sums over the nodes, in their order. Allocates only for more values than in
+  /// earlier calls.
+  void sum(std::span<double> values);
+  /// Copies `values` of node `from` to `into` of node `to`. The other nodes do nothing.
+  void copy(const Tensor& values, int from, int to, const Tensor& into);
+  /// See MergeOps::allGather, for the participants with the same number on their nodes.
+  /// @param local  this participant is number local * nodes + node.
+  void allGather(int local, Messages& messages);
+
  private:
   static constexpr std::size_t kPiece = 1 << 16;
 
   NodeLink& link_;
   const int channel_;
-  std::array<NodeCall, 2> calls_;
+  std::vector<NodeCall> calls_;
+  std::vector<double> numbers_;               // [node][value] of `sum`
+  std::vector<std::span<std::byte>> bodies_;  // [node] of the messages in transfer
 };
-
-inline NodeMessages::NodeMessages(NodeLink& link, int channel)
-    : link_(link),
-      channel_(channel),
-      calls_{NodeCall(2 * static_cast<std::size_t>(link.nodes())),
-             NodeCall(2 * static_cast<std::size_t>(link.nodes()))} {}
 
 }  // namespace muster
