@@ -2,89 +2,91 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <tuple>
 
+#include "muster/core/io/detail/safetensors_dtype.h"
 #include "muster/parallel/nodes/byte_hash.h"
-#include "muster/parallel/nodes/node_link.h"
+#include "muster/parallel/nodes/node_messages.h"
 
 namespace muster {
 namespace {
 
-constexpr std::uint64_t kModelMagic = 0x6d7573746d6f6432;
+constexpr std::uint64_t kStateMagic = 0x6d7573746d6f6433;
 constexpr int kChannel = 1;                     // of NodeLink::gather, which is not used meanwhile
-constexpr std::size_t kPiece = 64 * 1024;       // heartbeats get through between pieces
 constexpr std::size_t kPiecesUnderWay = 16;     // in transfer at a time, for each node
-constexpr std::size_t kMostTexts = 1024;        // most bytes of a name
+constexpr std::size_t kMostTexts = 1024;        // most bytes of a text
 constexpr std::uint64_t kMostValues = 1 << 20;  // most named values of a model
 
-class Packer {
+void checkFits(bool possible) {
+  require(possible, "nodes: the received state does not fit this model");
+}
+
+/// Writes values to bytes, or reads them: a visit describes both.
+class StateBytes {
  public:
-  void add(const void* bytes, std::size_t count) {
-    const auto* const begin = static_cast<const std::byte*>(bytes);
-    bytes_.insert(bytes_.end(), begin, begin + count);
-  }
+  StateBytes() = default;  // writes
+  explicit StateBytes(std::span<const std::byte> bytes) : reads_(true), unread_(bytes) {}
+
   template <typename T>
-  void add(T number) {
-    add(&number, sizeof number);
+  void number(T& value) {
+    bytes(&value, sizeof value);
   }
-  void add(std::string_view name, const Tensor& values) {
-    const Tensor here = values.device().isCpu() ? values : copyTo(values, Device::cpu());
-    add(static_cast<std::uint64_t>(name.size()));
-    add(name.data(), name.size());
-    add(static_cast<std::int64_t>(here.dtype()));
-    add(static_cast<std::int64_t>(here.shape().rank()));
-    for (const auto size : here.shape()) add(size);
-    add(here.raw(), here.bytes());
+  void list(std::vector<NamedValues>& list) {
+    std::uint64_t count = list.size();
+    number(count);
+    checkFits(!reads_ || count <= kMostValues);
+    for (std::uint64_t i = 0; i < count; ++i) named(reads_ ? list.emplace_back() : list[i]);
   }
-  std::vector<std::byte> take() { return std::move(bytes_); }
+  void finish() const { checkFits(unread_.empty()); }
+  std::vector<std::byte> take() { return std::move(written_); }
 
  private:
-  std::vector<std::byte> bytes_;
-};
-
-class Unpacker {
- public:
-  explicit Unpacker(std::span<const std::byte> bytes) : bytes_(bytes) {}
-  std::span<const std::byte> take(std::uint64_t count) {
-    check(count <= bytes_.size());
-    const auto part = bytes_.first(static_cast<std::size_t>(count));
-    bytes_ = bytes_.subspan(part.size());
-    return part;
+  void bytes(void* place, std::size_t count) {
+    if (!reads_) {
+      const auto* const begin = static_cast<const std::byte*>(place);
+      written_.insert(written_.end(), begin, begin + count);
+      return;
+    }
+    checkFits(count <= unread_.size());
+    std::ranges::copy(unread_.first(count), static_cast<std::byte*>(place));
+    unread_ = unread_.subspan(count);
   }
-  template <typename T>
-  T number() {
-    T number{};
-    std::memcpy(&number, take(sizeof number).data(), sizeof number);
-    return number;
+  void text(std::string& text) {
+    std::uint64_t length = text.size();
+    number(length);
+    checkFits(!reads_ || length <= kMostTexts);
+    text.resize(static_cast<std::size_t>(length));
+    bytes(text.data(), text.size());
   }
-  NamedValues values() {
-    const auto length = number<std::uint64_t>();
-    check(length <= kMostTexts);
-    const auto name = take(length);
-    const auto kind = number<std::int64_t>(), rank = number<std::int64_t>();
-    const std::array kinds{DType::Float32, DType::Float64, DType::UInt8, DType::Int64};
-    const auto dtype =
-        std::ranges::find(kinds, kind, [](DType one) { return static_cast<std::int64_t>(one); });
-    check(dtype != kinds.end() && rank >= 0 && rank <= Shape::kMaxRank);
+  void named(NamedValues& one) {
+    std::string type(detail::safetensorsName(one.values.dtype()));
+    std::int64_t rank = one.values.shape().rank();
+    text(one.name);
+    text(type);
+    number(rank);
+    checkFits(rank >= 0 && rank <= Shape::kMaxRank);
     std::array<std::int64_t, Shape::kMaxRank> sizes{};
+    std::ranges::copy(one.values.shape(), sizes.begin());
+    const auto used = std::span(sizes).first(static_cast<std::size_t>(rank));
+    for (std::int64_t& size : used) number(size);
+    if (reads_) one.values = allocate(type, used);
+    bytes(one.values.raw(), one.values.bytes());
+  }
+  /// For as many elements as there are bytes.
+  Tensor allocate(std::string_view type, std::span<const std::int64_t> sizes) const {
+    const auto dtype = detail::safetensorsDType(type);
+    checkFits(dtype.has_value());
     std::uint64_t count = sizeOf(*dtype);
-    for (std::int64_t i = 0; i < rank; ++i) {
-      const auto size = sizes[static_cast<std::size_t>(i)] = number<std::int64_t>();
-      check(size >= 0 && (size == 0 || count <= bytes_.size() / static_cast<std::uint64_t>(size)));
+    for (const std::int64_t size : sizes) {
+      checkFits(size >= 0 && (size == 0 || count <= unread_.size() / static_cast<std::uint64_t>(size)));
       count *= static_cast<std::uint64_t>(size);
     }
-    const auto bytes = take(count);
-    NamedValues found{{reinterpret_cast<const char*>(name.data()), name.size()},
-                      Tensor::empty(Shape(std::span(sizes).first(static_cast<std::size_t>(rank))), *dtype)};
-    if (!bytes.empty()) std::memcpy(found.values.raw(), bytes.data(), bytes.size());
-    return found;
+    return Tensor::empty(Shape(sizes), *dtype);
   }
-  void finish() const { check(bytes_.empty()); }
-  static void check(bool possible) { require(possible, "nodes: the received state does not fit this model"); }
 
- private:
-  std::span<const std::byte> bytes_;
+  const bool reads_ = false;
+  std::span<const std::byte> unread_;
+  std::vector<std::byte> written_;
 };
 
 std::vector<StateBlock*> sentBlocks(Model& model) {
@@ -99,6 +101,26 @@ std::array<std::vector<NamedValues>*, 3> sentValues(Model& model) {
   return {&model.strategyState(), &model.listenerState(), &model.trainingState()};
 }
 
+/// What is sent of a model.
+struct State {
+  std::int64_t iteration = 0, epoch = 0, updates = 0;
+  double score = 0;
+  std::vector<NamedValues> blocks = {};
+  std::array<std::vector<NamedValues>, 3> values = {};  // as in `sentValues`
+
+  void visit(StateBytes& bytes) {
+    std::uint64_t magic = kStateMagic;
+    bytes.number(magic);
+    checkFits(magic == kStateMagic);
+    bytes.number(iteration);
+    bytes.number(epoch);
+    bytes.number(updates);
+    bytes.number(score);
+    bytes.list(blocks);
+    for (auto& list : values) bytes.list(list);
+  }
+};
+
 /// What a node reports about its state.
 struct Offer {
   std::int64_t inTraining = 0, epoch = 0, iteration = 0;
@@ -107,66 +129,42 @@ struct Offer {
   auto progress() const { return std::tuple(inTraining, epoch, iteration); }
 };
 
-/// Transfers bytes in pieces, kPiecesUnderWay at a time.
-template <typename Add>
-void inPieces(NodeLink& link, NodeCall& call, std::size_t bytes, Add add) {
-  for (std::size_t begin = 0; begin < bytes;) {
-    call.clear();
-    for (std::size_t i = 0; i < kPiecesUnderWay && begin < bytes; ++i) {
-      const std::size_t count = std::min(kPiece, bytes - begin);
-      add(begin, count);
-      begin += count;
-    }
-    link.begin(call);
-    link.wait(call);
-  }
-}
-
 }  // namespace
 
 std::vector<std::byte> packModel(Model& model) {
   model.context().synchronize();
-  Packer packed;
-  packed.add(kModelMagic);
-  packed.add(model.iteration());
-  packed.add(model.epoch());
-  packed.add(model.updates());
-  packed.add(model.score());
-  for (const StateBlock* block : sentBlocks(model)) packed.add(block->name, block->values);
-  for (const auto* list : sentValues(model)) {
-    packed.add(static_cast<std::uint64_t>(list->size()));
-    for (const auto& [name, values] : *list) packed.add(name, values);
-  }
-  return packed.take();
+  State state{.iteration = model.iteration(),
+              .epoch = model.epoch(),
+              .updates = model.updates(),
+              .score = model.score()};
+  const auto add = [](std::vector<NamedValues>& list, const std::string& name, const Tensor& values) {
+    list.push_back({name, values.device().isCpu() ? values : copyTo(values, Device::cpu())});
+  };
+  for (const StateBlock* block : sentBlocks(model)) add(state.blocks, block->name, block->values);
+  for (std::size_t l = 0; l < state.values.size(); ++l)
+    for (const auto& [name, values] : *sentValues(model)[l]) add(state.values[l], name, values);
+  StateBytes bytes;
+  state.visit(bytes);
+  return bytes.take();
 }
 
 void unpackModel(std::span<const std::byte> bytes, Model& model) {
-  Unpacker packed(bytes);
-  Unpacker::check(packed.number<std::uint64_t>() == kModelMagic);
-  const auto iteration = packed.number<std::int64_t>(), epoch = packed.number<std::int64_t>();
-  const auto updates = packed.number<std::int64_t>();
-  const auto score = packed.number<double>();
-  Unpacker::check(iteration >= 0 && epoch >= 0 && updates >= 0);
-  const auto blocks = sentBlocks(model);
-  std::vector<Tensor> values;
-  for (const StateBlock* block : blocks) {
-    const NamedValues received = packed.values();
-    Unpacker::check(received.name == block->name && received.values.shape() == block->values.shape() &&
-                    received.values.dtype() == block->values.dtype());
-    values.push_back(received.values);
-  }
-  std::array<std::vector<NamedValues>, 3> lists;
-  for (auto& list : lists) {
-    const auto count = packed.number<std::uint64_t>();
-    Unpacker::check(count <= kMostValues);
-    for (std::uint64_t i = 0; i < count; ++i) list.push_back(packed.values());
-  }
+  State state;
+  StateBytes packed(bytes);
+  state.visit(packed);
   packed.finish();
-  for (std::size_t b = 0; b < blocks.size(); ++b) copy(values[b], blocks[b]->values);
-  for (std::size_t l = 0; l < lists.size(); ++l) *sentValues(model)[l] = std::move(lists[l]);
-  model.setCounters(iteration, epoch);
-  model.setUpdates(updates);
-  model.setScore(score);
+  checkFits(state.iteration >= 0 && state.epoch >= 0 && state.updates >= 0);
+  const auto blocks = sentBlocks(model);
+  checkFits(
+      std::ranges::equal(blocks, state.blocks, [](const StateBlock* block, const NamedValues& received) {
+        return received.name == block->name && received.values.shape() == block->values.shape() &&
+               received.values.dtype() == block->values.dtype();
+      }));
+  for (std::size_t b = 0; b < blocks.size(); ++b) copy(state.blocks[b].values, blocks[b]->values);
+  for (std::size_t l = 0; l < state.values.size(); ++l) *sentValues(model)[l] = std::move(state.values[l]);
+  model.setCounters(state.iteration, state.epoch);
+  model.setUpdates(state.updates);
+  model.setScore(state.score);
   model.setLoadedFrom({});
 }
 
@@ -188,23 +186,17 @@ int shareModel(NodeLink& link, Model& model, bool inTraining) {
     const Offer& offered = all[static_cast<std::size_t>(node)];
     return offered.bytes != ahead->bytes || offered.hash != ahead->hash;
   };
-  NodeCall call(kPiecesUnderWay * all.size());
-  if (source == link.node()) {
-    inPieces(link, call, own.size(), [&](std::size_t begin, std::size_t count) {
-      for (int n = 0; n < link.nodes(); ++n)
-        if (lacks(n)) call.send(n, kChannel, std::span(own).subspan(begin, count));
-    });
-  } else if (lacks(link.node())) {
-    // The state also holds momentum, averages and the like, so it may be larger than this model's.
-    require(ahead->bytes <= 64 * own.size() + (std::uint64_t{16} << 20),
-            "nodes: {} offers a state of {} bytes, and this model has {}", link.nameOf(source), ahead->bytes,
-            own.size());
-    own.resize(static_cast<std::size_t>(ahead->bytes));
-    inPieces(link, call, own.size(), [&](std::size_t begin, std::size_t count) {
-      call.receive(source, kChannel, std::span(own).subspan(begin, count));
-    });
-    unpackModel(own, model);
-  }
+  const bool isSource = source == link.node(), receives = !isSource && lacks(link.node());
+  // The state also holds momentum, averages and the like, so it may be larger than this model's.
+  require(!receives || ahead->bytes <= 64 * own.size() + (std::uint64_t{16} << 20),
+          "nodes: {} offers a state of {} bytes, and this model has {}", link.nameOf(source), ahead->bytes,
+          own.size());
+  if (!isSource) own.resize(receives ? static_cast<std::size_t>(ahead->bytes) : 0);
+  NodeMessages(link, kChannel, kPiecesUnderWay)
+      .exchange(
+          std::span<const std::byte>(own).first(isSource ? own.size() : 0),
+          [&](int n) { return std::span(own).first(n == source ? own.size() : 0); }, lacks);
+  if (receives) unpackModel(own, model);
   return source;
 }
 
