@@ -27,8 +27,6 @@ NodeLink::NodeLink(const MakeTransport& make, std::chrono::milliseconds silence)
     run(make, silence, promise);
   });
   started.get();
-  const Lock lock(gathering_.mutex);
-  gathering_.call = NodeCall(2 * static_cast<std::size_t>(nodes()));
 }
 
 NodeLink::~NodeLink() {
@@ -76,9 +74,9 @@ void NodeLink::beginGather(NodeCall& call, int channel, std::span<const std::byt
 }
 
 void NodeLink::gather(std::span<const std::byte> own, std::span<std::byte> all) {
-  const Lock lock(gathering_.mutex);
-  beginGather(gathering_.call, kGather, own, all);
-  wait(gathering_.call);
+  NodeCall call(2 * static_cast<std::size_t>(nodes()));
+  beginGather(call, kGather, own, all);
+  wait(call);
 }
 
 void NodeLink::fail() noexcept {

@@ -46,7 +46,7 @@ class NodeCall {
 /// The link carries out the calls of other threads, signals the other nodes that this one is alive, and
 /// detects nodes that are not. After a failure of this or another node, every later call fails.
 ///
-/// All members are thread-safe.
+/// All other members are thread-safe.
 class NodeLink {
  public:
   using MakeTransport = std::function<std::unique_ptr<NodeTransport>()>;
@@ -75,7 +75,7 @@ class NodeLink {
   /// Begins a call that sends `own` to every node and receives theirs.
   /// @param all  [node] as many bytes each as `own`; this node's are copied at once.
   void beginGather(NodeCall& call, int channel, std::span<const std::byte> own, std::span<std::byte> all);
-  /// As above, and waits.
+  /// As above, and waits. One thread at a time calls it.
   void gather(std::span<const std::byte> own, std::span<std::byte> all);
 
   /// Ends the connection: waits until all nodes call it or one has failed. The destructor calls it if the
@@ -110,12 +110,6 @@ class NodeLink {
   bool news_ MUSTER_GUARDED_BY(mutex_) = false;             // the transport has news, not polled yet
   bool ending_ MUSTER_GUARDED_BY(mutex_) = false, stopped_ MUSTER_GUARDED_BY(mutex_) = false;
   std::vector<NodeCall*> taken_;  // used by the link's thread
-
-  struct Gathering {
-    Mutex mutex;
-    NodeCall call MUSTER_GUARDED_BY(mutex){0};
-  };
-  Gathering gathering_;
 
   std::jthread thread_;  // last: uses the members above
 };

@@ -38,14 +38,12 @@ bool ElasticNodes::next(const std::function<bool()>& stopped) {
     try {
       link_ = connect_(*store_, generation_);
       return true;
-    } catch (const NotConnected& missing) {
-      logWarning("generation {} of {} nodes could not be connected: {}", generation_.number,
-                 generation_.members.size(), missing.what());
-      for (const int node : missing.nodes())
-        membership_->lost(generation_.members.at(static_cast<std::size_t>(node)));
     } catch (const NodeFailure& failure) {
       logWarning("generation {} of {} nodes could not be connected: {}", generation_.number,
                  generation_.members.size(), failure.what());
+      if (const auto* const missing = dynamic_cast<const NotConnected*>(&failure))
+        for (const int node : missing->nodes())
+          membership_->lost(generation_.members.at(static_cast<std::size_t>(node)));
     }
   }
 }

@@ -4,7 +4,6 @@
 #include <sstream>
 
 #include "muster/core/base/error.h"
-#include "muster/parallel/nodes/elastic/names.h"
 
 namespace muster {
 

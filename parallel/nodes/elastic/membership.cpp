@@ -36,12 +36,12 @@ void Membership::lost(const std::string& process) {
 
 void Membership::requireCurrent() {
   const Lock lock(mutex_);
-  try {
-    rules_.requireCurrent(store_, Clock::now());
-  } catch (...) {
-    place_ = rules_.place();
-    throw;
-  }
+  rules_.requireCurrent(store_, Clock::now());
+}
+
+int Membership::place() const {
+  const Lock lock(mutex_);
+  return rules_.place();
 }
 
 /// Rewrites the card several times in the interval after which others consider this process dead.
@@ -61,17 +61,12 @@ void Membership::beat(const std::stop_token& stop) {
 std::optional<Generation> Membership::next(const std::function<bool()>& stopped) {
   const auto rest = std::clamp<std::chrono::milliseconds>(options_.silence / 50, 1ms, 50ms);
   Lock lock(mutex_);
-  try {
-    for (rules_.begin(store_, Clock::now());; changed_.wait_for(lock, rest)) {
-      if (stopped()) return {};
-      if (auto generation = rules_.tryNext(store_, Clock::now())) {
-        joinRequested_ = rules_.joinRequested();
-        return generation;
-      }
+  for (rules_.begin(store_, Clock::now());; changed_.wait_for(lock, rest)) {
+    if (stopped()) return {};
+    if (auto generation = rules_.tryNext(store_, Clock::now())) {
+      joinRequested_ = rules_.joinRequested();
+      return generation;
     }
-  } catch (...) {
-    place_ = rules_.place();
-    throw;
   }
 }
 

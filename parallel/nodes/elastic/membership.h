@@ -40,7 +40,7 @@ class Membership {
   std::optional<Generation> next(const std::function<bool()>& stopped);
   /// If `next` threw: the rank among the remaining processes; above 0 if others continue. If the store was
   /// lost: the number in the last generation; above 0 if this process was in none.
-  int place() const { return place_; }
+  int place() const;
   /// @throws NodeFailure if the others continue without this process; call it before the results are used.
   void requireCurrent();
   /// Records that this process cannot connect to `process`. If both record it, they are never in one
@@ -59,11 +59,10 @@ class Membership {
   const Options options_;
   const std::string process_;
 
-  Mutex mutex_;  // both threads hold it, except in their pauses
+  mutable Mutex mutex_;  // both threads hold it, except in their pauses
   MembershipRules rules_ MUSTER_GUARDED_BY(mutex_);
   std::condition_variable_any changed_;
 
-  int place_ = 0;
   std::atomic<bool> joinRequested_{false};
   std::jthread thread_;  // last: uses the members above
 };

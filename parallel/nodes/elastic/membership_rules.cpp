@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
-#include "muster/parallel/nodes/elastic/names.h"
 #include "muster/parallel/nodes/node_transport.h"
 
 namespace muster {

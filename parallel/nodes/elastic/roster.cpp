@@ -6,21 +6,12 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
-#include "muster/parallel/nodes/elastic/names.h"
+#include "muster/parallel/nodes/byte_hash.h"
+#include "muster/parallel/nodes/elastic/member_list.h"
 
 namespace muster {
 
 using namespace elastic;
-
-namespace {
-
-std::string hashOf(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return fmt::format("{:016x}", hash);
-}
-
-}  // namespace
 
 std::string MemberCard::text(std::int64_t beat) const {
   std::string text = fmt::format("{} {} {} {} {}", kMagic, beat, common, from, ready ? 1 : 0);
@@ -42,7 +33,11 @@ std::optional<MemberCard> MemberCard::parse(const std::string& text, std::string
 }
 
 Roster::Roster(std::string process, std::string_view common, std::chrono::milliseconds patience)
-    : process_(std::move(process)), patience_(patience), own_{.common = hashOf(common), .lost = {}} {}
+    : process_(std::move(process)), patience_(patience) {
+  ByteHash hash;
+  hash.add(common);
+  own_.common = fmt::format("{:016x}", hash.value());
+}
 
 void Roster::write(NodeStore& store) {
   store.put(kMember + process_, own_.text(++beats_));

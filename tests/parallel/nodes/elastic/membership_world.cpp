@@ -5,7 +5,6 @@
 
 #include <fmt/ranges.h>
 
-#include "muster/parallel/nodes/elastic/names.h"
 #include "muster/parallel/nodes/node_transport.h"
 
 namespace muster {
