@@ -69,29 +69,21 @@ bool NodeGathering::ask(std::size_t block) {
 }
 
 void NodeGathering::answer(const Tensor& into) {
-  const auto isAsked = [&](std::size_t block) { return std::ranges::find(asked_, block) != asked_.end(); };
   const auto ofStrategy = exchange_.strategyBlocks();
-  std::vector<Tensor> own;
-  const auto takeHere = [&](std::span<const Tensor> values) {  // of this node's workers
-    own.clear();
+  const auto ofReplicas = exchange_.blocks();
+  bool upToDate = false;
+  for (std::size_t block = 1; block <= ofStrategy.size() + ofReplicas.size(); ++block) {
+    if (std::ranges::find(asked_, block) == asked_.end()) continue;
+    const StrategyState* const state = block <= ofStrategy.size() ? &ofStrategy[block - 1] : nullptr;
+    if (state && state->declared.inFlight) awaitLaunched();
+    // Mirrors of blocks that no operation uses take the replicas' values.
+    if (!state && !std::exchange(upToDate, true)) exchange_.wait();
+    const auto& values = state ? state->values : ofReplicas[block - ofStrategy.size() - 1].replicas;
+    std::vector<Tensor> own;  // of this node's workers
     for (std::size_t w = 0; w < values.size(); ++w)
       if (exchange_.isHere(w)) own.push_back(values[w]);
-  };
-  for (std::size_t b = 0; b < ofStrategy.size(); ++b) {
-    if (!isAsked(b + 1)) continue;
-    const auto& [declared, apart, values] = ofStrategy[b];
-    if (declared.inFlight) awaitLaunched();
-    takeHere(values);
-    if (isOfNode(ofStrategy[b])) own = {values[static_cast<std::size_t>(link_.node())]};
-    answerOne(b + 1, own, into);
-  }
-  if (!std::ranges::any_of(asked_, [&](std::size_t one) { return one > ofStrategy.size(); })) return;
-  exchange_.wait();  // mirrors of blocks that no operation uses take the replicas' values
-  for (std::size_t b = 0; b < exchange_.blocks().size(); ++b) {
-    const std::size_t number = ofStrategy.size() + b + 1;
-    if (!isAsked(number)) continue;
-    takeHere(exchange_.blocks()[b].replicas);
-    answerOne(number, own, into);
+    if (state && isOfNode(*state)) own.resize(1);
+    answerOne(block, own, into);
   }
 }
 
