@@ -115,17 +115,13 @@ void NodeExchange::begin(int participant) {
 void NodeExchange::merge(int participant, const SharedBlock& block, std::span<const double> weights,
                          Context& context, Spread* spread) {
   land(participant);
-  const Tensor& first = block.replicas[here_.front()];
-  if (block.rule == MergeRule::Moments)
-    return partAt(participant)
-        .mixing->merge(block, weights, ownSlice(participant, first.elements() / 2), context);
-  const Slice own = ownSlice(participant, first.elements());
+  Part& mine = partAt(participant);
+  const Slice own = ownSlice(participant, block.elementsOfPart());
+  if (block.rule == MergeRule::Moments) return mine.mixing->merge(block, weights, own, context);
   if (own.length() == 0) return;
-  const Tensor into = block.hasMergedCopy() ? block.mergedCopy() : first;
-  if (!spread)
-    return partAt(participant)
-        .reduction.run({block.replicas, weights, 0, into, block.replicas}, own, context);
-  partAt(participant).reduction.run({block.replicas, weights, 0, into, {}}, own, context);
+  const Tensor into = block.hasMergedCopy() ? block.mergedCopy() : block.replicas[here_.front()];
+  if (!spread) return mine.reduction.run({block.replicas, weights, 0, into, block.replicas}, own, context);
+  mine.reduction.run({block.replicas, weights, 0, into, {}}, own, context);
   *spread = spreadAbout(into, block.replicas, weights, here_, own, context);
   if (node() > 0) spread->norm = 0;  // the same mean on all nodes
   for (const std::size_t w : here_) copyOnHost(part(block.replicas[w], own), part(into, own));
@@ -168,12 +164,10 @@ void NodeExchange::wait() {
 
 void NodeExchange::mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) {
   land(participant);
-  const bool moments = block.rule == MergeRule::Moments;
-  const Slice own = ownSlice(participant, block.replicas.front().elements() / (moments ? 2 : 1));
-  if (!moments && !mixing.merged().empty() && block.hasMergedCopy())
-    partAt(participant)
-        .reduction.run({block.replicas, mixing.merged(), 0, block.mergedCopy(), {}}, own, context);
   Part& mine = partAt(participant);
+  const Slice own = ownSlice(participant, block.elementsOfPart());
+  if (block.rule != MergeRule::Moments && !mixing.merged().empty() && block.hasMergedCopy())
+    mine.reduction.run({block.replicas, mixing.merged(), 0, block.mergedCopy(), {}}, own, context);
   if (!mine.mixing) mine.mixing = std::make_unique<NodeMixing>(link_, local_, mine.channel);
   mine.mixing->run(block, mixing, own, context);
 }

@@ -15,14 +15,10 @@ constexpr std::size_t kMessageBytes = 1 << 16;   // as in a reduction
 constexpr std::size_t kTransferBytes = 1 << 19;  // eight replicas at a time in full messages
 constexpr std::int64_t kAlignment = 16;          // elements: two pieces share no cache line
 
-int partsOf(const SharedBlock& block) {
-  return block.rule == MergeRule::Moments ? 2 : 1;
-}
-
 /// A part of the index-th replica in a transfer's memory.
 Tensor receivedPart(const Tensor& received, std::int64_t index, const SharedBlock& block, int p,
                     std::int64_t length) {
-  return viewAt(received, (index * partsOf(block) + p) * length, length, block.replicas.front().dtype());
+  return viewAt(received, (index * block.parts() + p) * length, length, block.replicas.front().dtype());
 }
 
 }  // namespace
@@ -42,23 +38,24 @@ NodeMixing::NodeMixing(NodeLink& link, int local, int channel)
 void NodeMixing::run(const SharedBlock& block, const Mixing& mixing, Slice own, Context& context) {
   if (own.length() == 0) return;
   findReads(block, mixing);
-  const std::int64_t step = elementsAtATime(block);
-  std::size_t pieces = 0;
-  for (std::int64_t at = own.begin; at < own.end; at += step, ++pieces) {
-    send(block, transfers_[pieces % 2], {at, std::min(own.end, at + step)});
-    if (pieces > 0) form(block, mixing, transfers_[(pieces - 1) % 2], context);
+  const std::int64_t step = elementsAtATime(block), count = (own.length() + step - 1) / step;
+  const auto transfer = [&](std::int64_t i) -> Transfer& {
+    return transfers_[static_cast<std::size_t>(i % 2)];
+  };
+  for (std::int64_t i = 0; i <= count; ++i) {
+    const std::int64_t at = own.begin + i * step;
+    if (i < count) send(block, transfer(i), {at, std::min(own.end, at + step)});
+    if (i > 0) form(block, mixing, transfer(i - 1), context);
   }
-  form(block, mixing, transfers_[(pieces - 1) % 2], context);
 }
 
 void NodeMixing::merge(const SharedBlock& block, std::span<const double> weights, Slice own,
                        Context& context) {
   merged_.setMerged(weights);
   run(block, merged_, own, context);
-  const std::int64_t elements = block.mergedCopy().elements() / 2;
   for (int p = 0; p < 2; ++p)
     for (const std::size_t w : here_) {
-      const Slice slice = inPart(own, p, elements);
+      const Slice slice = inPart(own, p, block.elementsOfPart());
       copyOnHost(part(block.replicas[w], slice), part(block.mergedCopy(), slice));
     }
 }
@@ -71,7 +68,7 @@ void NodeMixing::findReads(const SharedBlock& block, const Mixing& mixing) {
   for (std::size_t w = 0; w < workers_; ++w)
     for (const MixingShare& share : mixing.row(w)) read(nodeOf(w), share.worker);
   // The merged copy of moments is formed from the replicas, on every node.
-  for (std::size_t w = 0; w < mixing.merged().size() && partsOf(block) == 2; ++w)
+  for (std::size_t w = 0; w < mixing.merged().size() && block.parts() == 2; ++w)
     if (mixing.merged()[w] > 0)
       for (int n = 0; n < link_.nodes(); ++n) read(n, w);
   mostRead_ = 0;
@@ -85,8 +82,8 @@ void NodeMixing::findReads(const SharedBlock& block, const Mixing& mixing) {
 /// agree.
 std::int64_t NodeMixing::elementsAtATime(const SharedBlock& block) const {
   const std::size_t size = sizeOf(block.replicas.front().dtype());
-  const std::size_t inTransfer = kTransferBytes / (std::max<std::size_t>(1, mostRead_) *
-                                                   static_cast<std::size_t>(partsOf(block)) * size);
+  const std::size_t inTransfer =
+      kTransferBytes / (std::max<std::size_t>(1, mostRead_) * static_cast<std::size_t>(block.parts()) * size);
   const auto most = static_cast<std::int64_t>(std::min(kMessageBytes / size, inTransfer));
   require(most >= kAlignment, "mix: {} workers are too many", workers_);
   return most / kAlignment * kAlignment;
@@ -96,16 +93,16 @@ std::int64_t NodeMixing::elementsAtATime(const SharedBlock& block) const {
 void NodeMixing::send(const SharedBlock& block, Transfer& transfer, Slice piece) {
   transfer.piece = piece;
   transfer.call.clear();
-  const std::int64_t elements = block.replicas.front().elements() / partsOf(block);
   std::int64_t received = 0;
   for (std::size_t w = 0; w < workers_; ++w) {
     const int from = nodeOf(w);
     if (from == link_.node()) {
       for (int to = 0; to < link_.nodes(); ++to)
-        for (int p = 0; reads(to, w) && p < partsOf(block); ++p)
-          transfer.call.send(to, channel_, bytesOf(part(block.replicas[w], inPart(piece, p, elements))));
+        for (int p = 0; reads(to, w) && p < block.parts(); ++p)
+          transfer.call.send(to, channel_,
+                             bytesOf(part(block.replicas[w], inPart(piece, p, block.elementsOfPart()))));
     } else if (reads(link_.node(), w)) {
-      for (int p = 0; p < partsOf(block); ++p)
+      for (int p = 0; p < block.parts(); ++p)
         transfer.call.receive(from, channel_,
                               bytesOf(receivedPart(transfer.received, received, block, p, piece.length())));
       ++received;
@@ -121,7 +118,7 @@ void NodeMixing::form(const SharedBlock& block, const Mixing& mixing, Transfer& 
   const Tensor scratch = Tensor::view(memory.data(), {RowMixer::kScratchBytes}, DType::UInt8);
   const std::int64_t step = RowMixer::elementsAtATime(block, RowMixer::kScratchBytes);
   require(step > 0, "mix: {} workers are too many", workers_);
-  const bool mergesMoments = partsOf(block) == 2 && block.hasMergedCopy() && !mixing.merged().empty();
+  const bool mergesMoments = block.parts() == 2 && block.hasMergedCopy() && !mixing.merged().empty();
   for (std::int64_t at = transfer.piece.begin; at < transfer.piece.end; at += step) {
     const Slice slice{at, std::min(transfer.piece.end, at + step)};
     const Slice inPiece{slice.begin - transfer.piece.begin, slice.end - transfer.piece.begin};
@@ -130,7 +127,7 @@ void NodeMixing::form(const SharedBlock& block, const Mixing& mixing, Transfer& 
     for (std::size_t w = 0; w < workers_; ++w) {
       if (nodeOf(w) == link_.node()) mixer_.read(w);
       if (!reads(link_.node(), w)) continue;
-      for (int p = 0; p < partsOf(block); ++p) {
+      for (int p = 0; p < block.parts(); ++p) {
         const Tensor from =
             part(receivedPart(transfer.received, received, block, p, transfer.piece.length()), inPiece);
         std::memcpy(mixer_.inbox(w, p).raw(), from.raw(), from.bytes());

@@ -45,17 +45,16 @@ bool NodeReduction::contributes(const NodeMean& mean, int node) const {
 void NodeReduction::run(const NodeMean& mean, Slice own, Context& context) {
   total_ = std::accumulate(mean.weights.begin(), mean.weights.end(), 0.0);
   context_ = &context;
-  const std::int64_t step = kPiece * link_.nodes();
-  std::size_t pieces = 0;
-  for (std::int64_t at = own.begin; at < own.end; at += step, ++pieces) {
-    if (pieces >= 2) finish(mean, transfers_[pieces % 2]);
-    scatter(mean, transfers_[pieces % 2], {at, std::min(own.end, at + step)});
-    if (pieces >= 1) addUp(mean, transfers_[(pieces - 1) % 2]);
+  const std::int64_t step = kPiece * link_.nodes(), count = (own.length() + step - 1) / step;
+  const auto transfer = [&](std::int64_t i) -> Transfer& {
+    return transfers_[static_cast<std::size_t>(i % 2)];
+  };
+  for (std::int64_t i = 0; i < count + 2; ++i) {
+    const std::int64_t at = own.begin + i * step;
+    if (i >= 2) finish(mean, transfer(i - 2));
+    if (i < count) scatter(mean, transfer(i), {at, std::min(own.end, at + step)});
+    if (i >= 1 && i <= count) addUp(mean, transfer(i - 1));
   }
-  if (pieces == 0) return;
-  if (pieces >= 2) finish(mean, transfers_[pieces % 2]);
-  addUp(mean, transfers_[(pieces - 1) % 2]);
-  finish(mean, transfers_[(pieces - 1) % 2]);
 }
 
 /// The float64 sum of a node's weighted tensors. @param tensors  [local worker] the same elements of each.
