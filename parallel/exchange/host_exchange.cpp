@@ -1,10 +1,8 @@
 #include "muster/parallel/exchange/host_exchange.h"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 
-#include "muster/core/base/error.h"
 #include "muster/parallel/exchange/grouped_sum.h"
 
 namespace muster {
@@ -86,18 +84,12 @@ template <typename Reads, typename Form>
 void HostExchange::inPieces(int participant, const SharedBlock& block, Context& context, Reads reads,
                             Form form) {
   const std::int64_t elements = block.elementsOfPart();
-  const auto [begin, end] = shareOf({0, elements}, elements, participant);
-  alignas(64) std::array<std::byte, RowMixer::kScratchBytes> memory;  // nothing is allocated
-  const Tensor scratch = Tensor::view(memory.data(), {RowMixer::kScratchBytes}, DType::UInt8);
-  const std::int64_t step = RowMixer::elementsAtATime(block, RowMixer::kScratchBytes);
-  require(step > 0, "mix: {} workers are too many", participants());
   RowMixer& mixer = mixers_[static_cast<std::size_t>(participant)];
-  for (std::int64_t at = begin; at < end; at += step) {
-    mixer.begin(block, {at, std::min(end, at + step)}, scratch, context);
+  mixer.inPieces(block, shareOf({0, elements}, elements, participant), context, [&](Slice) {
     for (const std::size_t w : all_)
       if (reads(w)) mixer.read(w);
     form(mixer);
-  }
+  });
 }
 
 void HostExchange::mean(int participant, const SliceMean& mean, Context& context) {

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <span>
 #include <vector>
 
+#include "muster/core/base/error.h"
 #include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/exchange/exchange.h"
 #include "muster/parallel/exchange/mixing.h"
@@ -17,9 +20,6 @@ namespace muster {
 /// variance are those of drawing from replica j with probability a_wj.
 class RowMixer {
  public:
-  /// Bytes of scratch memory for a caller that has it on its stack: they fit the L2 cache.
-  static constexpr std::size_t kScratchBytes = 1 << 18;
-
   explicit RowMixer(std::size_t workers);
 
   /// Scratch memory that is large enough for `elements` elements of such blocks at a time.
@@ -27,6 +27,20 @@ class RowMixer {
   /// How many elements of the block (means, of which there are as many variances) fit at a time.
   static std::int64_t elementsAtATime(const SharedBlock& block, std::size_t bytes);
 
+  /// On the CPU: begins with the slices of a slice, one after the other, and calls `use` with each. Allocates
+  /// nothing.
+  template <typename Use>
+  void inPieces(const SharedBlock& block, Slice slice, Context& context, Use use) {
+    alignas(64) std::array<std::byte, kScratchBytes> memory;
+    const Tensor scratch = Tensor::view(memory.data(), {kScratchBytes}, DType::UInt8);
+    const std::int64_t step = elementsAtATime(block, kScratchBytes);
+    require(step > 0, "mix: {} workers are too many", copied_.size());
+    for (std::int64_t at = slice.begin; at < slice.end; at += step) {
+      const Slice piece{at, std::min(slice.end, at + step)};
+      begin(block, piece, scratch, context);
+      use(piece);
+    }
+  }
   /// Begins with a slice of a block. @param scratch  bytes, in the memory of the context's device.
   void begin(const SharedBlock& block, Slice slice, const Tensor& scratch, Context& context);
   /// Reads this replica's elements in place.
@@ -41,6 +55,8 @@ class RowMixer {
   void merge(std::span<const double> weights, double keep, const Tensor& mergedCopy);
 
  private:
+  static constexpr std::size_t kScratchBytes = 1 << 18;  // they fit the L2 cache
+
   bool ofMoments() const { return block_->rule == MergeRule::Moments; }
   /// Where part `p` of the current elements is in a block, and where in a slot.
   Tensor inBlock(const Tensor& block, int p) const;

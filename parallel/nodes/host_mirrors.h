@@ -10,20 +10,14 @@
 
 namespace muster {
 
-/// Copies in host memory of replicas on GPUs, for an exchange whose operations run on the CPU. Operations,
-/// checkpoints and the start of a training read and write these mirrors instead of the replicas:
+/// Copies in host memory of replicas on GPUs, which operations, checkpoints and the start of a training read
+/// and write instead. A round copies only the blocks that operations use, to the mirrors (`arrive`) and back
+/// (`enqueueAfter`). Mirrors of the others, and of those that a replica updates by itself, are brought up to
+/// date by `refresh`.
 ///
-///     arrive        replica -> mirror, before a round's operations
-///     enqueueAfter  mirror -> replica, after them
-///     load          mirror -> replica, before a fit
-///
-/// A round copies only the blocks that operations use. Mirrors of the others, and of those that a replica
-/// updates by itself, are brought up to date by `look`.
-///
-/// Calls for one participant come from one thread at a time; `load` and `look` while no participant works.
+/// Calls for one participant come from one thread at a time; `load` and `refresh` while no participant works.
 class HostMirrors {
  public:
-  /// Which blocks a round copies.
   struct Options {
     /// Whether operations read or write a block of the replicas.
     std::function<bool(const SharedBlock&)> uses;

@@ -12,21 +12,14 @@
 
 namespace muster {
 
-/// An exchange for replicas on several nodes. Participants are the workers of all nodes: worker l
-/// of node n is participant l * N + n, and the replicas of other nodes are tensors without memory.
+/// An exchange for replicas on several nodes. Participants are the workers of all nodes: worker l of node n
+/// is participant l * N + n, and the replicas of other nodes are tensors without memory. Each local
+/// participant merges its own slice of a block with the participants of the other nodes that have the same
+/// slice. If the replicas are on GPUs, `blocks()` are their mirrors in host memory.
 ///
-/// Each local participant merges its own slice of a block with the participants of the other nodes that have
-/// the same slice (NodeReduction), so participants need not wait for each other. The bits are those of a
-/// HostExchange of all workers with as many groups as there are nodes, and depend neither on the transport
-/// nor on timing. Means and variances of all replicas are sent. `mix` sends replicas to the nodes whose rows
-/// read them (NodeMixing).
-///
-/// Means that land in a later round (`SliceMean::later`) are formed from copies while the workers train, if
-/// the strategy has declared a merged copy that is in flight and saved. The first operation of the next round
-/// that merges waits for these means. The same holds for what rules with a codec send (`allGatherEncoded`).
-///
-/// If the replicas are on GPUs, `blocks()` are their mirrors in host memory (HostMirrors), and so are the
-/// merged copies and the strategy's blocks: operations do what they do for replicas on CPUs.
+/// If the strategy has declared a merged copy that is in flight and saved, means that land in a later round
+/// (`SliceMean::later`) and what rules with a codec send (`allGatherEncoded`) are sent while the workers
+/// train. The first operation of the next round that merges waits for them.
 class NodeExchange final : public Exchange {
  public:
   /// @param states  [local worker] the blocks of each replica that are reduced or merged.
@@ -75,12 +68,11 @@ class NodeExchange final : public Exchange {
 
  private:
   struct Part;
-  // Channels: for each local participant one for its merges and one for its means in flight; two for encoded
-  // values; one for NodeGathering.
+  // Channels: for each local participant one for merges and one for means in flight; two for encoded values;
+  // one for NodeGathering.
   enum { kFirstChannel = NodeGathering::kFirstFree };
 
   int localOf(int participant) const { return participant / link_.nodes(); }
-  /// The node of a participant.
   int nodeOf(std::size_t participant) const { return static_cast<int>(participant) % link_.nodes(); }
   std::size_t indexOf(int participant) const { return static_cast<std::size_t>(localOf(participant)); }
   Part& partAt(int participant) { return *parts_[indexOf(participant)]; }

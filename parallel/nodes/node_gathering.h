@@ -13,9 +13,8 @@
 
 namespace muster {
 
-/// What nodes send each other between merges: contributions to a round, and the blocks that one of them
-/// gathers. Each node announces to all others which block it gathers, and sends its part of those that others
-/// do.
+/// What nodes send each other between merges. Each node announces to all others which block it gathers, and
+/// sends its part of those that others do.
 class NodeGathering final : public NodeGroup {
  public:
   /// Channels for contributions, and for which blocks nodes gather; the exchange uses those from `kFirstFree`

@@ -53,8 +53,7 @@ class NodeHealth {
 
   int node() const { return node_; }
   int nodes() const { return static_cast<int>(others_.size()); }
-  /// The longest of this node's and of those that have said hello: with a shorter one, a node would take the
-  /// others, whose heartbeats are rarer, for lost.
+  /// The longest of this node's and of those that have said hello, whose heartbeats may be rarer.
   std::chrono::milliseconds silence() const { return silence_; }
   /// See `nodeName`; without the host before the node has said hello.
   const std::string& nameOf(int node) const { return of(node).name; }
@@ -64,7 +63,6 @@ class NodeHealth {
   void lose(int node) { of(node).lost = true; }
   /// The first node that is not lost; 0 if all are.
   int firstLeft() const;
-  /// Whether the node has said that it fails.
   bool failed(int node) const { return of(node).failed; }
 
   /// What this node says. @param culprit  see NodeNotice.

@@ -43,10 +43,7 @@ class NodeCall {
 };
 
 /// This node's connection to the other nodes of a training: the one thread of the process that communicates.
-/// The link carries out the calls of other threads, signals the other nodes that this one is alive, and
-/// detects nodes that are not. After a failure of this or another node, every later call fails.
-///
-/// All other members are thread-safe.
+/// After a failure of this or another node, every later call fails. Members are thread-safe, except `gather`.
 class NodeLink {
  public:
   using MakeTransport = std::function<std::unique_ptr<NodeTransport>()>;
@@ -75,7 +72,7 @@ class NodeLink {
   /// Begins a call that sends `own` to every node and receives theirs.
   /// @param all  [node] as many bytes each as `own`; this node's are copied at once.
   void beginGather(NodeCall& call, int channel, std::span<const std::byte> own, std::span<std::byte> all);
-  /// As above, and waits. One thread at a time calls it.
+  /// As above, and waits. For one thread at a time.
   void gather(std::span<const std::byte> own, std::span<std::byte> all);
 
   /// Ends the connection: waits until all nodes call it or one has failed. The destructor calls it if the

@@ -1,8 +1,6 @@
 #include "muster/parallel/nodes/node_mixing.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <span>
 
 #include "muster/core/base/error.h"
@@ -114,29 +112,22 @@ void NodeMixing::send(const SharedBlock& block, Transfer& transfer, Slice piece)
 /// Forms the rows of a piece once it has arrived, and its own replicas have been sent.
 void NodeMixing::form(const SharedBlock& block, const Mixing& mixing, Transfer& transfer, Context& context) {
   link_.wait(transfer.call);
-  alignas(64) std::array<std::byte, RowMixer::kScratchBytes> memory;
-  const Tensor scratch = Tensor::view(memory.data(), {RowMixer::kScratchBytes}, DType::UInt8);
-  const std::int64_t step = RowMixer::elementsAtATime(block, RowMixer::kScratchBytes);
-  require(step > 0, "mix: {} workers are too many", workers_);
   const bool mergesMoments = block.parts() == 2 && block.hasMergedCopy() && !mixing.merged().empty();
-  for (std::int64_t at = transfer.piece.begin; at < transfer.piece.end; at += step) {
-    const Slice slice{at, std::min(transfer.piece.end, at + step)};
-    const Slice inPiece{slice.begin - transfer.piece.begin, slice.end - transfer.piece.begin};
-    mixer_.begin(block, slice, scratch, context);
+  const Slice piece = transfer.piece;
+  mixer_.inPieces(block, transfer.piece, context, [&](Slice slice) {
     std::int64_t received = 0;
     for (std::size_t w = 0; w < workers_; ++w) {
       if (nodeOf(w) == link_.node()) mixer_.read(w);
       if (!reads(link_.node(), w)) continue;
       for (int p = 0; p < block.parts(); ++p) {
-        const Tensor from =
-            part(receivedPart(transfer.received, received, block, p, transfer.piece.length()), inPiece);
-        std::memcpy(mixer_.inbox(w, p).raw(), from.raw(), from.bytes());
+        const Tensor all = receivedPart(transfer.received, received, block, p, piece.length());
+        copyOnHost(mixer_.inbox(w, p), part(all, {slice.begin - piece.begin, slice.end - piece.begin}));
       }
       ++received;
     }
     if (mergesMoments) mixer_.merge(mixing.merged(), 0, block.mergedCopy());
     mixer_.mix(mixing, here_);
-  }
+  });
 }
 
 }  // namespace muster

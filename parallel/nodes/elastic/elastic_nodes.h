@@ -9,8 +9,8 @@
 
 namespace muster {
 
-/// The connection of a training over elastic nodes: one NodeLink for each generation. Used by the thread
-/// that calls `fit()`.
+/// The connection of a training over elastic nodes: one NodeLink for each generation. For the thread of
+/// `fit()`.
 class ElasticNodes {
  public:
   /// Connects the members of a generation; null if this process is its only one. @throws what NodeLink

@@ -13,14 +13,8 @@
 namespace muster {
 
 /// The processes that want to train one model, and how they agree on the members of a generation, through a
-/// store. Each process has a card there, `member-<process>`, and rewrites it regularly, so that others see
-/// that it is alive; they compare contents, not clocks. For generation n one process creates the lease
-/// `lease-<n>`, finds the living processes, and creates the list `members-<n>` of those that train. If it
-/// dies before that, another process creates the list, empty, and the next lease is open. So there is one
-/// list for each number: a process that was on one list and is not on the next ends; after a network split
-/// one side continues.
-///
-/// One thread may call `next` and `lost`.
+/// store: the thread, the lock and the clock of MembershipRules. See README.md. One thread may call `next`
+/// and `lost`.
 class Membership {
  public:
   using Options = MembershipOptions;

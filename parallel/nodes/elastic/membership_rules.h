@@ -31,12 +31,9 @@ struct MembershipOptions {
 };
 
 /// What one process reads and writes in the store to agree on the members of a generation, and what it
-/// concludes; see Membership. It has no thread and no clock, and is copied as a value, so that a simulation
-/// can try what happens at every single access to the store. Each call makes its decisions from one look at
-/// the store, at the given time, however long the call takes: a process that is stopped meanwhile must not
-/// take the others for dead when it continues.
-///
-/// All members throw NodeFailure if the store cannot be reached.
+/// concludes. A value without thread and clock. Each call makes its decisions from one look at the store, at
+/// the given time, however long the call takes: a process that is stopped meanwhile must not take the others
+/// for dead when it continues. All members throw NodeFailure if the store cannot be reached.
 class MembershipRules {
  public:
   using Clock = std::chrono::steady_clock;
