@@ -44,14 +44,13 @@ DeviceExchange::DeviceExchange(const std::vector<std::vector<StateBlock*>>& stat
   if (!guardable || several || resets) refused_.clear();
   topology_.guardsMerges = !refused_.empty();
   for (const std::size_t g : plan_.groupOf()) arrivals_.emplace_back(*devices_[g].context);
-  status_.aborted = true;
   restart();
 }
 
 void DeviceExchange::restart() {
-  if (status_.aborted) reduction_.connect();
-  status_.aborted = status_.broken = false;
-  status_.whole = true;
+  if (aborted_) reduction_.connect();
+  aborted_ = broken_ = false;
+  whole_ = true;
   if (undo_) undo_->restart();
   if (refused_.empty()) return;
   for (Tensor& refused : refused_) muster::setZero(refused, *devices_.front().context);
@@ -61,12 +60,12 @@ void DeviceExchange::restart() {
 void DeviceExchange::abort() noexcept {
   // Copies end by themselves, but NCCL's transfers wait for all devices, one of which may be lost.
   if (!reduction_.waitsForAll()) return;
-  if (!status_.aborted.exchange(true)) try {
-      if (!status_.whole || !devices_.front().merged.complete()) status_.broken = true;
-      if (undo_) undo_->noteAbort();
+  if (!aborted_.exchange(true)) try {
+      if (!whole_ || !devices_.front().merged.complete()) broken_ = true;
+      if (undo_) undo_->keptWhole_ = !undo_->keeping_ && undo_->kept_.complete();
     } catch (...) {  // the device is lost
-      status_.broken = true;
-      if (undo_) undo_->lose();
+      broken_ = true;
+      if (undo_) undo_->keptWhole_ = false;
     }
   reduction_.abort();
 }
@@ -77,7 +76,7 @@ void DeviceExchange::arrive(int participant, Context& context) {
 
 void DeviceExchange::begin(int participant) {
   if (participant != 0) return;
-  status_.whole = false;
+  whole_ = false;
   for (const Member& device : devices_)
     for (const std::size_t w : device.workers) arrivals_[w].waitOn(*device.context);
 }
@@ -86,7 +85,7 @@ void DeviceExchange::end(int participant) {
   if (participant != 0) return;
   if (undo_) undo_->check();
   for (Member& device : devices_) device.merged.record(*device.context);
-  status_.whole = true;
+  whole_ = true;
 }
 
 void DeviceExchange::enqueueAfter(int participant, Context& context) {
@@ -96,9 +95,9 @@ void DeviceExchange::enqueueAfter(int participant, Context& context) {
 void DeviceExchange::wait() {
   for (const auto& arrival : arrivals_) arrival.wait();
   for (const Member& device : devices_) device.merged.wait();
-  if (undo_) undo_->wait();
+  if (undo_) undo_->kept_.wait();
   // No event was recorded after the work that a failed merge has enqueued.
-  if (!status_.whole)
+  if (!whole_)
     for (const Member& device : devices_) device.context->synchronize();
 }
 
@@ -106,8 +105,7 @@ void DeviceExchange::wait() {
 std::unique_ptr<MergeUndo> DeviceExchange::makeUndo(MergeUndo::Options options) {
   options.everyMerge =
       options.everyMerge || (options.allState && (options.mayOverflow || reduction_.waitsForAll()));
-  const Member& first = devices_.front();
-  auto undo = std::make_unique<DeviceUndo>(*this, options, status_, *first.context, first.merged);
+  auto undo = std::make_unique<Undo>(*this, options);
   undo_ = undo.get();
   return undo;
 }

@@ -1,23 +1,19 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "muster/parallel/exchange/device_reduction.h"
-#include "muster/parallel/exchange/device_undo.h"
 
 namespace muster {
 
 /// An exchange for replicas on GPUs. The first participant enqueues everything, for all devices, on the
 /// exchange's own streams; the operations of the others do nothing. Events order these streams and the
-/// workers' streams: the host waits only for what it reads.
-///
-/// One kernel merges the replicas of a device; MergePlan says how devices are merged. The order of sums is
-/// fixed: the workers of a device in their order, in float64, then the devices, rounded once.
-///
-/// On the CPU it does the same synchronously, so that tests cover every transport except NCCL.
+/// workers' streams: the host waits only for what it reads. One kernel merges the replicas of a device;
+/// MergePlan says how devices are merged. On the CPU it does the same synchronously, for tests.
 class DeviceExchange final : public Exchange {
  public:
   /// @param states  [worker] the blocks of each replica, on the device that the plan says.
@@ -36,7 +32,7 @@ class DeviceExchange final : public Exchange {
   void end(int participant) override;
   void enqueueAfter(int participant, Context& context) override;
   void wait() override;
-  bool whole() const override { return status_.whole && !status_.broken; }
+  bool whole() const override { return whole_ && !broken_; }
   std::string describe() const override { return plan_.describe(); }
   void abort() noexcept override;
   void restart() override;
@@ -60,6 +56,34 @@ class DeviceExchange final : public Exchange {
 
  private:
   using Member = DeviceReduction::Member;
+  /// Copies on the first device, from which the user's model is filled; the first participant enqueues them.
+  /// If merges may overflow, it counts the numbers that are not finite after each, because operations on
+  /// devices do not check their results.
+  class Undo final : public MergeUndo {
+   public:
+    Undo(DeviceExchange& devices, const Options& options);
+    void keep(int participant) override {
+      if (participant == 0 && everyMerge()) keepAll();
+    }
+    void keepAll() override;
+    bool failed() const override { return checks_ && *nonFiniteHere_.data<double>() != 0; }
+    bool rollBack() override;
+
+   private:
+    friend DeviceExchange;
+    void restart();
+    /// At the end of a merge: enqueues the count.
+    void check();
+    void requireFinite() const;
+
+    DeviceExchange& devices_;
+    Member& first_;
+    Event kept_;                         // recorded when it was copied
+    std::atomic<bool> keeping_{false};   // from before the copies until after `kept_` is recorded
+    std::atomic<bool> keptWhole_{true};  // the copies were complete before an abort
+    const bool checks_;
+    Tensor nonFinite_, nonFiniteHere_;  // float64 [1]: elements of the last merge; the second in host memory
+  };
 
   void mergeOnOneDevice(const SharedBlock& block, std::span<const double> weights, Spread* spread);
   void mergeAcrossDevices(const SharedBlock& block, std::span<const double> weights, Spread* spread);
@@ -73,8 +97,10 @@ class DeviceExchange final : public Exchange {
   std::vector<double> alone_;        // [worker] weights with which one worker counts
   std::vector<Tensor> refused_;      // [worker] empty if merges are not guarded
   std::vector<Event> arrivals_;      // [worker] recorded by its worker
-  MergeStatus status_;
-  DeviceUndo* undo_ = nullptr;  // null until it is made
+  // How far the merges are: false between `begin` and `end`; a transfer to the first device was aborted; an
+  // abort since the last restart.
+  std::atomic<bool> whole_{true}, broken_{false}, aborted_{true};
+  Undo* undo_ = nullptr;  // null until it is made
 };
 
 }  // namespace muster

@@ -1,7 +1,8 @@
-#include "muster/parallel/exchange/device_undo.h"
+#include <algorithm>
 
 #include "muster/core/base/error.h"
 #include "muster/core/ops/count_non_finite.h"
+#include "muster/parallel/exchange/device_exchange.h"
 
 namespace muster {
 namespace {
@@ -14,77 +15,72 @@ bool isReal(const Tensor& tensor) {
 
 }  // namespace
 
-DeviceUndo::DeviceUndo(Exchange& exchange, const Options& options, MergeStatus& status, Context& context,
-                       const Event& merged)
-    : MergeUndo(exchange, options),
-      status_(status),
-      context_(context),
-      merged_(merged),
-      kept_(context),
+DeviceExchange::Undo::Undo(DeviceExchange& devices, const Options& options)
+    : MergeUndo(devices, options),
+      devices_(devices),
+      first_(devices.devices_.front()),
+      kept_(*first_.context),
       checks_(options.everyMerge && options.allState && options.mayOverflow) {
   if (!checks_) return;
-  nonFinite_ = Tensor::zeros({1}, DType::Float64, context.device());
+  nonFinite_ = Tensor::zeros({1}, DType::Float64, first_.context->device());
   nonFiniteHere_ = Tensor::pinned({1}, DType::Float64);
   *nonFiniteHere_.data<double>() = 0;
 }
 
-void DeviceUndo::restart() {
+void DeviceExchange::Undo::restart() {
   keeping_ = false;
   keptWhole_ = true;
   if (checks_) *nonFiniteHere_.data<double>() = 0;
 }
 
-void DeviceUndo::check() {
+void DeviceExchange::Undo::check() {
   if (!checks_) return;
-  setZero(nonFinite_, context_);
+  setZero(nonFinite_, *first_.context);
   for (const Copy& one : copies_)
-    if (isReal(*one.live)) countNonFinite(*one.live, nonFinite_, context_);
-  copy(nonFinite_, nonFiniteHere_, context_);
+    if (isReal(*one.live)) countNonFinite(*one.live, nonFinite_, *first_.context);
+  copy(nonFinite_, nonFiniteHere_, *first_.context);
 }
 
 /// Hardly waits: workers call it after they have read the score of a step that came after the merge.
-void DeviceUndo::requireFinite() const {
+void DeviceExchange::Undo::requireFinite() const {
   if (!checks_) return;
-  merged_.wait();
+  first_.merged.wait();
   if (!failed()) return;
-  std::string name = "state";
-  for (const Copy& one : copies_) {
-    if (!isReal(*one.live)) continue;
+  const auto isBad = [](const Copy& one) {
     Context onCpu;
     Tensor count = Tensor::zeros({1}, DType::Float64);
-    countNonFinite(copyTo(*one.live, Device::cpu()), count, onCpu);
-    if (*count.data<double>() > 0) {
-      name = one.name;
-      break;
-    }
-  }
-  throw NonFiniteScore(fmt::format("the last merge has written numbers that are not finite, in {}", name));
+    if (isReal(*one.live)) countNonFinite(copyTo(*one.live, Device::cpu()), count, onCpu);
+    return *count.data<double>() > 0;
+  };
+  const auto bad = std::ranges::find_if(copies_, isBad);
+  throw NonFiniteScore(fmt::format("the last merge has written numbers that are not finite, in {}",
+                                   bad == copies_.end() ? "state" : bad->name));
 }
 
-void DeviceUndo::keepAll() {
+void DeviceExchange::Undo::keepAll() {
   requireFinite();
   // A worker that has no more batches comes here while the merge before is in flight, and another worker's
-  // failure may abort that merge. Then either `noteAbort` sees that copies are being made, or none is made,
+  // failure may abort that merge. Then either `abort` sees that copies are being made, or none is made,
   // and those from before that merge stay.
   keeping_ = true;
-  if (status_.aborted) {
+  if (devices_.aborted_) {
     keeping_ = false;
     return;
   }
-  for (Copy& one : copies_) copy(*one.live, one.kept, context_);
-  kept_.record(context_);
+  for (Copy& one : copies_) copy(*one.live, one.kept, *first_.context);
+  kept_.record(*first_.context);
   keeping_ = false;
 }
 
-bool DeviceUndo::rollBack() {
-  if (!everyMerge() || (status_.broken && (!options_.allState || !keptWhole_))) return false;
+bool DeviceExchange::Undo::rollBack() {
+  if (!everyMerge() || (devices_.broken_ && (!options_.allState || !keptWhole_))) return false;
   for (const Copy& one : copies_) {
     Tensor live = *one.live;
-    copy(one.kept, live, context_);
+    copy(one.kept, live, *first_.context);
   }
-  context_.synchronize();
-  status_.whole = true;
-  status_.broken = false;
+  first_.context->synchronize();
+  devices_.whole_ = true;
+  devices_.broken_ = false;
   if (checks_) *nonFiniteHere_.data<double>() = 0;
   return true;
 }

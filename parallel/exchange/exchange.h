@@ -16,7 +16,6 @@
 #include "muster/parallel/exchange/node_group.h"
 #include "muster/parallel/exchange/slice.h"
 #include "muster/parallel/exchange/strategy_block.h"
-#include "muster/parallel/exchange/topology.h"
 
 namespace muster {
 
@@ -61,12 +60,35 @@ struct SliceMean {
   bool later = false;  // with `keep` 0: may be formed while the workers train
 };
 
-/// Carries out the operations for replicas on CPU cores or on devices. A strategy decides what is merged and
-/// when, and calls the operations through MergeOps.
-///
+/// Where the participants of an exchange are, and what follows from it. A value that never changes.
+struct Topology {
+  int participants = 1;  ///< the workers of all nodes
+  /// This process and the number of processes. Participant p is on node p mod `nodes`; the replicas of
+  /// participants on other nodes are tensors without memory.
+  int node = 0, nodes = 1;
+  /// How many senders a merge has if each sends once: the nodes over nodes, the groups in groups, otherwise
+  /// the participants. Sender s sends for the participants s, s + senders, s + 2 senders, and so on.
+  int senders = 1;
+  /// True if one thread may merge the landing replicas while the other workers train.
+  bool onePlace = false;
+  /// Whether all replicas are in this process's memory and their mean is one sum. A strategy may then compute
+  /// the mean in a pass of its own that also does other work (MergeOps::eachShare).
+  bool oneSum = false;
+  /// Whether `merge` checks the last step of each replica on the device, and writes nothing if one of these
+  /// steps was refused (Model::stepRefused). If so, `merge` may be called before their scores are read.
+  bool guardsMerges = false;
+  /// Whether operations throw instead of writing numbers that are not finite.
+  bool checksResults = true;
+
+  bool isHere(std::size_t participant) const {
+    return participant % static_cast<std::size_t>(nodes) == static_cast<std::size_t>(node);
+  }
+};
+
+/// Carries out the operations that strategies call through MergeOps, for replicas on CPU cores or on devices.
 /// Every participant calls an operation from its own thread, while no worker is inside a step, and with the
-/// same arguments; each call does the participant's part. The result does not depend on how the parts are
-/// scheduled: every sum is formed in one place, in worker order, in float64, and rounded once.
+/// same arguments; each call does the participant's part. Every sum is formed in one place, in worker order,
+/// in float64, and rounded once.
 ///
 /// On devices operations are enqueued. `arrive`, `begin`, `end` and `enqueueAfter` order them, and no thread
 /// waits:
@@ -130,17 +152,14 @@ class Exchange {
   /// Before a run, also after `abort`: the caller has filled replicas and merged copies.
   virtual void restart() {}
 
-  // A participant's part of the operations, called by MergeOps.
+  // A participant's part of the operations, called by MergeOps: see there.
 
-  /// See MergeOps::merge.
   virtual void merge(int participant, const SharedBlock& block, std::span<const double> weights,
                      Context& context, Spread* spread) = 0;
-  /// See MergeOps::mean, of one slice.
   virtual void mean(int participant, const SliceMean& mean, Context& context) = 0;
-  /// See MergeOps::mergeCopy, for a block of rule Moments. @throws InvalidArgument if it is not available.
+  /// MergeOps::mergeCopy for a block of rule Moments. @throws InvalidArgument if it is not available.
   virtual void moments(int participant, const SharedBlock& block, std::span<const double> weights,
                        double keep, Context& context);
-  /// See MergeOps::mix.
   virtual void mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) = 0;
   /// Calls `use` for each of the participant's shares of a slice of a block of `elements` elements. On the
   /// CPU it has one share, a part of the slice for all workers. On devices the first participant has one
@@ -148,20 +167,15 @@ class Exchange {
   /// neighbours have in one process.
   virtual void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
                          const ShareUse& use) = 0;
-  /// See MergeOps::eachReplica.
   virtual void eachReplica(int participant, std::int64_t elements, Context& context, const ShareUse& use) {
     eachShare(participant, elements, {0, elements}, context, use);
   }
-  /// See MergeOps::allReduce.
   virtual void allReduce(int /*participant*/, std::span<double> /*values*/) {}
-  /// See MergeOps::allGather.
   virtual void allGather(int /*participant*/, Messages& /*messages*/) {}
-  /// See MergeOps::allGatherEncoded.
   virtual void allGatherEncoded(std::span<std::byte> /*all*/, std::span<const double> /*weights*/,
                                 std::function<void(Context&)> then, bool /*later*/, Context& context) {
     then(context);
   }
-  /// See MergeOps::fetch.
   virtual Tensor fetch(int /*participant*/, std::span<const Tensor> tensors, std::size_t from,
                        std::size_t /*to*/, std::span<const Tensor> /*into*/, Context&) {
     return tensors[from];

@@ -2,7 +2,6 @@
 
 #include "muster/core/base/random.h"
 #include "muster/parallel/exchange/device_reduction.h"
-#include "muster/parallel/exchange/device_undo.h"
 #include "muster/parallel/exchange/host_exchange.h"
 #include "tests/parallel/exchange/merge_all.h"
 #include "tests/parallel/replicas.h"

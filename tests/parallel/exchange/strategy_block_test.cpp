@@ -2,7 +2,6 @@
 
 #include "muster/parallel/exchange/host_exchange.h"
 #include "muster/parallel/exchange/own_updates.h"
-#include "muster/parallel/exchange/topology.h"
 #include "tests/parallel/replicas.h"
 #include "tests/support/thrown.h"
 
