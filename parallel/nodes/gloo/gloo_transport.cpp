@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <limits>
 #include <map>
 #include <ranges>
@@ -50,12 +49,9 @@ class GlooTransport final : public NodeTransport {
  public:
   GlooTransport(const Nodes::Gloo& options, NodeStore& store, const std::string& prefix)
       : node_(options.node),
-        nodes_(options.nodes),
         interface_(options.interface),
-        lost_(static_cast<std::size_t>(options.nodes)),
-        heard_(static_cast<std::size_t>(options.nodes)),
-        rendezvous_(std::make_unique<Rendezvous>(store, prefix, node_, nodes_)),
-        pairs_(static_cast<std::size_t>(options.nodes)) {
+        rendezvous_(std::make_unique<Rendezvous>(store, prefix, node_, options.nodes)),
+        peers_(static_cast<std::size_t>(options.nodes)) {
     blockSigpipe();
     gloo::transport::tcp::attr attributes;
     attributes.iface = interface_;
@@ -70,17 +66,16 @@ class GlooTransport final : public NodeTransport {
   GlooTransport(const GlooTransport&) = delete;
   GlooTransport& operator=(const GlooTransport&) = delete;
   int node() const override { return node_; }
-  int nodes() const override { return nodes_; }
+  int nodes() const override { return static_cast<int>(peers_.size()); }
   std::string host() const override { return hostName(); }
   std::string describe() const override { return "Gloo (" + interface_ + ")"; }
 
   void begin(const NodeMessage& message, int ticket) override {
     require(message.bytes.size() <= std::numeric_limits<std::int32_t>::max(), "Gloo: a message of {} bytes",
             message.bytes.size());
-    if (lost_[static_cast<std::size_t>(message.node)]) return;  // never done
+    if (peer(message.node).lost) return;  // never done
     auto& queue = queues_[{message.node, message.channel, message.way}];
-    if (!queue)
-      queue = std::make_unique<MessageQueue>(pairs_[static_cast<std::size_t>(message.node)], outcomes_);
+    if (!queue) queue = std::make_unique<MessageQueue>(peer(message.node).pair, outcomes_);
     try {
       queue->begin(message, ticket);
     } catch (const std::exception& error) {
@@ -91,12 +86,8 @@ class GlooTransport final : public NodeTransport {
   void poll(std::vector<int>& done) override {
     if (outcomes_.take(done, [this](int node) { hear(node); }))
       return;  // a lost node's last messages come first
-    for (auto& loss : outcomes_.losses()) losses_.push_back(std::move(loss));
-    while (!losses_.empty()) {
-      const auto [node, why] = std::move(losses_.front());
-      losses_.pop_front();
-      if (!lost_[static_cast<std::size_t>(node)]) lose(node, why);
-    }
+    while (const auto loss = outcomes_.nextLoss())
+      if (!peer(loss->node).lost) lose(loss->node, loss->why);
   }
 
   bool onNews(std::function<void()> news) override {
@@ -105,60 +96,59 @@ class GlooTransport final : public NodeTransport {
   }
 
  private:
+  struct Peer {
+    bool lost = false, heard = false;
+    std::shared_ptr<gloo::transport::Context> pair;  // of this one connection
+    std::string problem;                             // in connecting
+  };
+  Peer& peer(int node) { return peers_[static_cast<std::size_t>(node)]; }
+
   void connect(NodeStore& store, const std::string& prefix, const Nodes::Gloo& options) {
     const PairMeeting meeting{.store = store,
                               .prefix = prefix,
                               .word = rendezvous_->awaitAll(options.patience),
                               .node = node_,
-                              .nodes = nodes_};
+                              .nodes = nodes()};
     // Connect to all at once: each call waits for the other side, and a silent node would delay the rest.
-    std::vector<std::string> problems(static_cast<std::size_t>(nodes_));
-    {
-      std::vector<std::jthread> calls;
-      for (int n = 0; n < nodes_; ++n) {
-        if (n == node_) continue;
-        const auto node = static_cast<std::size_t>(n);
-        calls.push_back(startThread("a connection", [&, n, node](const std::stop_token&) {
+    std::vector<std::jthread> calls;
+    for (int n = 0; n < nodes(); ++n)
+      if (n != node_)
+        calls.push_back(startThread("a connection", [&, n](const std::stop_token&) {
           try {
-            pairs_[node] = connectPair(*device_, meeting, n, options.silence);
+            peer(n).pair = connectPair(*device_, meeting, n, options.silence);
           } catch (const std::exception& error) {
-            problems[node] = error.what();
+            peer(n).problem = wordsOfGloo(error.what());
           }
         }));
-      }
-    }
+    calls.clear();
     std::vector<int> missing;
     std::string text;
-    for (int n = 0; n < nodes_; ++n) {
-      const auto& why = problems[static_cast<std::size_t>(n)];
-      if (why.empty()) continue;
+    for (int n = 0; n < nodes(); ++n) {
+      if (peer(n).problem.empty()) continue;
+      text += fmt::format("{}node {} cannot be reached ({})", missing.empty() ? "Gloo: " : "; ", n,
+                          peer(n).problem);
       missing.push_back(n);
-      text += fmt::format("{}node {} cannot be reached ({})", text.empty() ? "Gloo: " : "; ", n,
-                          wordsOfGloo(why));
     }
     if (!missing.empty()) throw NotConnected(std::move(missing), text);
   }
 
   /// A node that sends messages has found all others.
   void hear(int node) {
-    if (!rendezvous_) return;
-    heard_[static_cast<std::size_t>(node)] = 1;
-    if (std::ranges::count(heard_, 1) == nodes_ - 1) rendezvous_.reset();
+    peer(node).heard = true;
+    if (std::ranges::count(peers_, true, &Peer::heard) == nodes() - 1) rendezvous_.reset();
   }
 
   [[noreturn]] void lose(int node, std::string_view why) {
-    lost_[static_cast<std::size_t>(node)] = 1;
+    peer(node).lost = true;
     throw NodeLost(node, fmt::format("the connection is broken ({})", wordsOfGloo(why)));
   }
 
-  const int node_, nodes_;
+  const int node_;
   const std::string interface_;
-  std::vector<char> lost_, heard_;          // [node]
   std::unique_ptr<Rendezvous> rendezvous_;  // until all nodes have sent something
   std::shared_ptr<gloo::transport::Device> device_;
-  std::vector<std::shared_ptr<gloo::transport::Context>> pairs_;  // [node] of one connection each
+  std::vector<Peer> peers_;  // [node]
   Outcomes outcomes_;
-  std::deque<Outcomes::Loss> losses_;  // not reported yet
   std::map<std::tuple<int, int, NodeMessage::Way>, std::unique_ptr<MessageQueue>> queues_;
 };
 

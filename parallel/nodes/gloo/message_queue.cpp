@@ -48,10 +48,13 @@ bool Outcomes::take(std::vector<int>& tickets, const std::function<void(int)>& h
   return any;
 }
 
-std::vector<Outcomes::Loss> Outcomes::losses() {
+std::optional<Outcomes::Loss> Outcomes::nextLoss() {
   const Lock lock(mutex_);
   if (problem_) std::rethrow_exception(problem_);
-  return std::exchange(losses_, {});
+  if (losses_.empty()) return {};
+  std::optional<Loss> loss = std::move(losses_.front());
+  losses_.pop_front();
+  return loss;
 }
 
 MessageQueue::Transfer::Transfer(const NodeMessage& what, int number)

@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -36,8 +37,8 @@ class Outcomes {
   /// @param hear  called with the node of each message that was received.
   /// @return whether any message was done.
   bool take(std::vector<int>& tickets, const std::function<void(int)>& hear);
-  /// The losses since the last call. @throws the exception given to `failed`.
-  std::vector<Loss> losses();
+  /// The first loss that was not taken yet. @throws the exception given to `failed`.
+  std::optional<Loss> nextLoss();
   /// Calls `news` at each outcome from now on. After `onNews({})` returns, no call is in progress.
   void onNews(std::function<void()> news);
 
@@ -48,7 +49,7 @@ class Outcomes {
   };
   Mutex mutex_;
   std::vector<Done> done_ MUSTER_GUARDED_BY(mutex_);
-  std::vector<Loss> losses_ MUSTER_GUARDED_BY(mutex_);
+  std::deque<Loss> losses_ MUSTER_GUARDED_BY(mutex_);
   std::exception_ptr problem_ MUSTER_GUARDED_BY(mutex_);
   std::function<void()> news_ MUSTER_GUARDED_BY(mutex_);
 };

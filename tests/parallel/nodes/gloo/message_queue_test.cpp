@@ -21,14 +21,16 @@ TEST_CASE("what is done is taken once, and the senders of received messages are 
 TEST_CASE("losses are taken once; a failure of the network is thrown, the first one") {
   Outcomes outcomes;
   outcomes.lost(2, "its connection is closed");
-  const auto losses = outcomes.losses();
-  REQUIRE(losses.size() == 1);
-  CHECK(losses[0].node == 2);
-  CHECK(losses[0].why == "its connection is closed");
-  CHECK(outcomes.losses().empty());
+  outcomes.lost(1, "it is gone, too");
+  const auto loss = outcomes.nextLoss();
+  REQUIRE(loss);
+  CHECK(loss->node == 2);
+  CHECK(loss->why == "its connection is closed");
+  CHECK(outcomes.nextLoss()->node == 1);
+  CHECK_FALSE(outcomes.nextLoss());
   for (const char* const text : {"first", "second"})
     outcomes.failed(std::make_exception_ptr(NodeFailure(text)));
-  for (int again = 0; again < 2; ++again) CHECK(thrown<NodeFailure>([&] { outcomes.losses(); }) == "first");
+  for (int again = 0; again < 2; ++again) CHECK(thrown<NodeFailure>([&] { outcomes.nextLoss(); }) == "first");
 }
 
 TEST_CASE("each outcome is news, until the listener is gone") {
