@@ -57,34 +57,6 @@ std::optional<Outcomes::Loss> Outcomes::nextLoss() {
   return loss;
 }
 
-MessageQueue::Transfer::Transfer(const NodeMessage& what, int number)
-    : message(what),
-      ticket(number),
-      announcement{.channel = what.channel, .bytes = static_cast<std::int64_t>(what.bytes.size())} {}
-
-bool MessageQueue::Transfer::wait(gloo::transport::UnboundBuffer& part) const {
-  return message.way == NodeMessage::Way::Send ? part.waitSend(nullptr, kForEver)
-                                               : part.waitRecv(nullptr, kForEver);
-}
-
-void MessageQueue::Transfer::requireExpected() const {
-  const Announcement expected;
-  if (announcement.magic != expected.magic || announcement.channel != message.channel)
-    throw NodeFailure(fmt::format("node {} has sent bytes that are not a message of muster", message.node));
-  const auto bytes = static_cast<std::int64_t>(message.bytes.size());
-  if (announcement.bytes != bytes)
-    throw NodeFailure(fmt::format("node {} has sent {} bytes where {} were expected", message.node,
-                                  announcement.bytes, bytes));
-}
-
-void MessageQueue::Transfer::giveUp() {
-  for (auto* part : {head.get(), body.get()}) {
-    if (!part) continue;
-    part->abortWaitRecv();
-    part->abortWaitSend();
-  }
-}
-
 MessageQueue::MessageQueue(std::shared_ptr<gloo::transport::Context> context, Outcomes& outcomes)
     : context_(std::move(context)), outcomes_(outcomes), thread_([this] { run(); }) {}
 
@@ -92,7 +64,12 @@ MessageQueue::~MessageQueue() {
   {
     const Lock lock(mutex_);
     ending_ = true;
-    for (Transfer& transfer : transfers_) transfer.giveUp();
+    for (const Transfer& transfer : transfers_)
+      for (auto* const part : {transfer.head.get(), transfer.body.get()}) {
+        if (!part) continue;
+        part->abortWaitRecv();
+        part->abortWaitSend();
+      }
     changed_.notify_all();
   }
   thread_.join();
@@ -100,8 +77,9 @@ MessageQueue::~MessageQueue() {
 
 void MessageQueue::begin(const NodeMessage& message, int ticket) {
   const Lock lock(mutex_);
-  Transfer& transfer = transfers_.emplace_back(message, ticket);
   const auto& bytes = message.bytes;
+  const Announcement announced{.channel = message.channel, .bytes = static_cast<std::int64_t>(bytes.size())};
+  Transfer& transfer = transfers_.emplace_back(message, ticket, announced);
   transfer.head = context_->createUnboundBuffer(&transfer.announcement, sizeof(Announcement));
   transfer.body = context_->createUnboundBuffer(bytes.data(), bytes.size());
   const auto headName = static_cast<std::uint64_t>(message.channel) << 32U,
@@ -116,6 +94,16 @@ void MessageQueue::begin(const NodeMessage& message, int ticket) {
   changed_.notify_all();
 }
 
+void MessageQueue::requireExpected(const NodeMessage& message, const Announcement& announced) {
+  const Announcement expected;
+  if (announced.magic != expected.magic || announced.channel != message.channel)
+    throw NodeFailure(fmt::format("node {} has sent bytes that are not a message of muster", message.node));
+  const auto bytes = static_cast<std::int64_t>(message.bytes.size());
+  if (announced.bytes != bytes)
+    throw NodeFailure(fmt::format("node {} has sent {} bytes where {} were expected", message.node,
+                                  announced.bytes, bytes));
+}
+
 void MessageQueue::run() {
   for (;;) {
     Transfer* transfer = nullptr;
@@ -125,22 +113,26 @@ void MessageQueue::run() {
       if (ending_) return;
       transfer = &transfers_.front();  // others are added after it, and only this thread removes it
     }
-    const bool received = transfer->message.way == NodeMessage::Way::Receive;
+    const auto& [message, ticket, announced, head, body] = *transfer;
+    const bool received = message.way == NodeMessage::Way::Receive;
+    const auto wait = [received](gloo::transport::UnboundBuffer& part) {
+      return received ? part.waitRecv(nullptr, kForEver) : part.waitSend(nullptr, kForEver);
+    };
     try {
-      if (!transfer->wait(*transfer->head)) return;
-      if (received) transfer->requireExpected();
-      if (!transfer->wait(*transfer->body)) return;
+      if (!wait(*head)) return;
+      if (received) requireExpected(message, announced);
+      if (!wait(*body)) return;
     } catch (const NodeFailure&) {
       return outcomes_.failed(std::current_exception());
     } catch (const std::exception& error) {
-      return outcomes_.lost(transfer->message.node, error.what());
+      return outcomes_.lost(message.node, error.what());
     }
-    const int ticket = transfer->ticket, node = transfer->message.node;
+    const int doneTicket = ticket, node = message.node;
     {
       const Lock lock(mutex_);
       transfers_.pop_front();
     }
-    outcomes_.done(ticket, node, received);
+    outcomes_.done(doneTicket, node, received);
   }
 }
 

@@ -78,17 +78,13 @@ class MessageQueue {
     std::int64_t bytes = 0;
   };
   struct Transfer {
-    Transfer(const NodeMessage& what, int number);
-    bool wait(gloo::transport::UnboundBuffer& part) const;
-    void requireExpected() const;
-    void giveUp();
-
     NodeMessage message;
-    int ticket;
+    int ticket = 0;
     Announcement announcement;
-    std::unique_ptr<gloo::transport::UnboundBuffer> head, body;
+    std::unique_ptr<gloo::transport::UnboundBuffer> head = nullptr, body = nullptr;
   };
 
+  static void requireExpected(const NodeMessage& message, const Announcement& announced);
   void run();
 
   const std::shared_ptr<gloo::transport::Context> context_;
