@@ -16,8 +16,7 @@ namespace muster {
 /// MergePlan says how devices are merged. On the CPU it does the same synchronously, for tests.
 class DeviceExchange final : public Exchange {
  public:
-  /// @param states  [worker] the blocks of each replica, on the device that the plan says.
-  /// @param updaterState  what a merge does with the updater's blocks.
+  /// @param states, updaterState  see `sharedBlocks`.
   /// @param refused  [worker] Model::stepRefused of each replica; if it is empty, one tensor is undefined or
   ///                 there are several devices, merges are not guarded.
   /// @param failing  for tests: a transport that fails.

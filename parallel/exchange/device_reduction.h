@@ -16,7 +16,6 @@ namespace muster {
 /// everything.
 class DeviceReduction {
  public:
-  /// A device's part.
   struct Member {
     explicit Member(const DeviceGroup& group, std::size_t workersOfAll);
     std::span<const std::size_t> workers;
@@ -29,7 +28,6 @@ class DeviceReduction {
     RowMixer mixer;
   };
   /// @param plan  outlives this object; `connect` sets its transport to one that works.
-  /// @param blocks  that will be merged.
   /// @param failing  for tests: a transport that fails.
   /// @throws InvalidArgument for a block of means and variances with too many replicas.
   DeviceReduction(MergePlan& plan, std::span<const SharedBlock> blocks, std::optional<TransportKind> failing);
@@ -48,11 +46,9 @@ class DeviceReduction {
   /// @param into  [worker] one per device.
   void mean(std::span<const Tensor> tensors, std::span<const double> weights, double keep, Slice slice,
             std::span<const Tensor> into);
-  /// Moves the merged copies of a block of rule Moments. Its numbers are few, so each device receives those
-  /// of every replica.
+  /// Moves the merged copies of a block of rule Moments.
   void mergeMoments(const SharedBlock& block, std::span<const double> weights, double keep);
-  /// Mixes a block of rule Average or Moments. Each device receives the replicas that its workers' rows read,
-  /// some elements at a time, and forms these rows.
+  /// Mixes a block of rule Average or Moments.
   void mix(const SharedBlock& block, const Mixing& mixing);
 
  private:

@@ -13,13 +13,10 @@ namespace muster {
 /// reading all replicas in worker order, so the work is shared and the bits do not depend on timing.
 class HostExchange final : public Exchange {
  public:
-  /// @param states  [worker] the blocks of each replica that are reduced or merged, alike in number, names
-  ///                and sizes.
-  /// @param updaterState  what a merge does with the updater's blocks.
-  /// @param groups  worker w is in group w mod this: a mean adds up each group by itself, in float64,
-  ///                and then the groups in their order, as that many nodes do. `allReduce` adds up as many
-  ///                neighbouring participants first, whose shares over nodes are one participant's. 1: all
-  ///                workers in one sum.
+  /// @param states, updaterState  see `sharedBlocks`.
+  /// @param groups  sums are those of as many nodes: a mean adds up each group (worker w mod this) by itself,
+  ///                in float64, and then the groups in their order; `allReduce` adds up as many neighbours
+  ///                first.
   HostExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
                int groups = 1);
 
@@ -42,8 +39,7 @@ class HostExchange final : public Exchange {
  private:
   /// The participant's part of a slice of a block of `elements` elements.
   Slice shareOf(Slice slice, std::int64_t elements, int participant) const;
-  /// Calls `form` with the participant's mixer for a few elements of its part at a time, once it has read
-  /// those of the workers for which `reads` is true.
+  /// Calls `form(mixer)` for a few elements at a time, those of the workers for which `reads(worker)`.
   template <typename Reads, typename Form>
   void inPieces(int participant, const SharedBlock& block, Context& context, Reads reads, Form form);
   void groupedMean(int participant, const SliceMean& mean, Context& context);

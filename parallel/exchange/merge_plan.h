@@ -22,14 +22,12 @@ struct DeviceGroup {
   std::vector<std::size_t> workers;  // in their order
 };
 
-/// Groups in the order of their first workers.
-/// @param devices  [worker]
+/// @param devices  [worker] @return in the order of their first workers.
 std::vector<DeviceGroup> groupByDevice(std::span<const Device> devices);
 
 /// Which device sends which slice to which device, in which order, to merge replicas on several devices:
 ///
-/// 1. each device adds up its weighted replicas in float64, in worker order; a single replica is sent as it
-/// is;
+/// 1. each device adds up its weighted replicas in float64, in worker order; a single one is sent as it is;
 /// 2. each group receives the slice that it reduces, from the sums of all other groups;
 /// 3. each group adds up its slice in float64, in the order of the groups, and rounds it once;
 /// 4. each group sends its reduced slice to all others;
@@ -44,19 +42,15 @@ class MergePlan {
   MergePlan(std::vector<DeviceGroup> groups, TransportKind kind);
 
   const std::vector<DeviceGroup>& groups() const { return groups_; }
-  /// [worker]
-  const std::vector<std::size_t>& groupOf() const { return groupOf_; }
+  const std::vector<std::size_t>& groupOf() const { return groupOf_; }  // [worker]
   TransportKind transport() const { return transport_; }
-  /// Replaces a transport that does not work.
   void setTransport(TransportKind kind) { transport_ = kind; }
 
-  /// A group and one that it sends a slice to.
   struct Send {
     std::size_t from = 0, to = 0;
   };
   /// The sends of step 2 or 4. Of every G in a row each group sends one and receives one.
   std::span<const Send> sends() const { return sends_; }
-  /// The slice that a group reduces.
   Slice owned(std::size_t group, std::int64_t elements) const {
     return sliceOf(elements, static_cast<int>(group), static_cast<int>(groups_.size()));
   }

@@ -15,14 +15,12 @@ class Exchange;
 /// those of the first. Made by Exchange::makeUndo. This class is for merges in host memory.
 class MergeUndo {
  public:
-  /// What has to be undone.
   struct Options {
     bool everyMerge = false;  ///< copy before every merge; else on demand (`keepAll`)
     /// A merge writes all state. False if local work is a gradient: a merge writes the statistics alone.
     bool allState = true;
     bool mayOverflow = false;  ///< a merge of finite numbers may give others (StrategyTraits::extrapolates)
   };
-  /// A block that is kept.
   struct Copy {
     std::string name;
     const Tensor* live;  // a member of the exchange, which may change the tensor
@@ -31,7 +29,6 @@ class MergeUndo {
   /// @param exchange  with the strategy's blocks; must outlive the object. Allocates only with `everyMerge`.
   MergeUndo(Exchange& exchange, const Options& options);
   virtual ~MergeUndo() = default;
-  /// Whether workers call `keep` before every merge.
   bool everyMerge() const { return options_.everyMerge; }
   /// Empty until something was kept.
   std::span<const Copy> copies() const { return copies_; }

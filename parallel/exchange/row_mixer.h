@@ -22,7 +22,6 @@ class RowMixer {
  public:
   explicit RowMixer(std::size_t workers);
 
-  /// Scratch memory that is large enough for `elements` elements of such blocks at a time.
   static std::size_t bytesFor(std::size_t workers, std::int64_t elements);
   /// How many elements of the block (means, of which there are as many variances) fit at a time.
   static std::int64_t elementsAtATime(const SharedBlock& block, std::size_t bytes);
@@ -43,10 +42,9 @@ class RowMixer {
   }
   /// Begins with a slice of a block. @param scratch  bytes, in the memory of the context's device.
   void begin(const SharedBlock& block, Slice slice, const Tensor& scratch, Context& context);
-  /// Reads this replica's elements in place.
+  /// The replica's elements are read in place.
   void read(std::size_t worker);
-  /// The memory to which the caller copies the elements of a replica on another device or node, part by part.
-  /// @param part  1 for variances, else 0.
+  /// Where the caller copies a part of the elements of a replica on another device or node to.
   Tensor inbox(std::size_t worker, int part);
   /// Forms the rows of these workers and writes them. Call it once all replicas that they read are here.
   void mix(const Mixing& mixing, std::span<const std::size_t> workers);
@@ -62,7 +60,6 @@ class RowMixer {
   Tensor inBlock(const Tensor& block, int p) const;
   Tensor inSlot(const Tensor& slot, int p) const;
   Tensor slot(std::size_t index) const;
-  /// The current elements of a replica; with moments means, then variances.
   Tensor source(std::size_t worker) const;
   void form(std::span<const MixingShare> row, const Tensor& to);
   void addMoments(std::size_t worker, double weight);

@@ -43,9 +43,8 @@ struct Transport {
   std::unique_ptr<DeviceCopies> copies;
 };
 
-/// Sends a mebibyte of known bytes from each device to each other, all at once, and compares what arrives: a
-/// link between devices is made at its first use, and links that lose bytes or never end are common where an
-/// IOMMU is between them. Waits; `copies` is aborted if it throws.
+/// Sends a mebibyte of known bytes from each device to each other, all at once, and compares what arrives:
+/// links that lose bytes or never end are common behind an IOMMU. Waits; aborts `copies` if it throws.
 /// @param limit  for all copies together.
 /// @throws DeviceFailure if bytes differ, which names two devices, if the limit passes, or if `copies` fails.
 void proveCopies(DeviceCopies& copies, std::span<Context* const> contexts,

@@ -9,8 +9,7 @@
 
 namespace muster {
 
-/// A hash by which nodes compare what must be equal. It takes eight bytes at a time, by multiplication and
-/// shift.
+/// A hash by which nodes compare what must be equal, by multiplication and shift.
 class ByteHash {
  public:
   void add(std::span<const std::byte> bytes) {

@@ -25,11 +25,10 @@ class HostMirrors {
     /// brings it all blocks except the statistics, which are merged later.
     bool gradients = false;
   };
-  /// Allocates the mirrors. @param states  [local worker] the replicas' blocks.
+  /// @param states  [local worker] the replicas' blocks.
   HostMirrors(const std::vector<std::vector<StateBlock*>>& states, Options options);
 
-  /// [local worker] the mirrors.
-  std::vector<std::vector<StateBlock*>> states();
+  std::vector<std::vector<StateBlock*>> states();  // [local worker] the mirrors
   /// Call it once, before the functions below. @param blocks  of the mirrors, in the order of `states`.
   void plan(std::span<const SharedBlock> blocks);
 
@@ -43,8 +42,7 @@ class HostMirrors {
   /// Enqueues the copy of the mirror to its replica if `begin` was called in this round.
   void enqueueAfter(std::size_t local, Context& context);
 
-  /// All replicas take the values of their mirrors, except gradients. Nothing may be enqueued on the
-  /// replicas. Done on return.
+  /// Replicas take the values of their mirrors, except gradients. Nothing may be enqueued on the replicas.
   void load();
   /// Mirrors of blocks that change without operations take the values of their replicas. Done on return.
   void refresh();
@@ -59,7 +57,6 @@ class HostMirrors {
     bool begun = false;              // operations write the mirror
     bool reduced = false;            // with gradients: `enqueueAfter` was called once
   };
-  /// What happens with a block.
   struct Use {
     bool byMerges = false;
     bool looked = false;       // it changes without operations

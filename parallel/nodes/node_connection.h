@@ -28,7 +28,6 @@ class NodeConnection {
 
   /// Other threads than the link's may read nodes and names only; all of it once `end` has returned.
   const NodeHealth& health() const { return health_; }
-  /// See NodeLink.
   const std::string& transport() const { return transportName_; }
   std::int64_t bytesSent() const { return sent_; }
   /// Another thread of this node has failed; its own message says why.
@@ -42,7 +41,6 @@ class NodeConnection {
   /// Waits until all nodes have answered. @throws NodeFailure if one does not.
   void greet();
   void begin(NodeCall& call, const NodeMessage& message) { post(&call, message); }
-  /// Whether a message of a call is open.
   bool callsOpen() const { return open_.ofCalls() > 0; }
   /// Advances all messages. @return whether one of a call was done. @throws what the transport throws.
   bool poll();
@@ -52,7 +50,6 @@ class NodeConnection {
   void failByException() noexcept;
   /// Waits for nodes that are still working, as long as they send heartbeats; or until a failure.
   void announceEnd();
-  /// See NodeTransport.
   bool onNews(std::function<void()> news) { return transport_->onNews(std::move(news)); }
   /// After a failure reports it to the other nodes. Destroys the transport.
   void end();
@@ -64,7 +61,6 @@ class NodeConnection {
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// The notices in transfer between this node and another one.
   struct Mailbox {
     NodeNotice in, out;
     bool sending = false;

@@ -24,17 +24,14 @@ class Flight {
 
   /// @param link  fails at once if work throws, because other nodes wait for this one's part.
   explicit Flight(NodeLink& link);
-  /// Waits for all launched work.
   ~Flight();
   Flight(const Flight&) = delete;
   Flight& operator=(const Flight&) = delete;
 
   /// Allocates only for more work at a time than before. Used by one thread at a time.
   void launch(Work work);
-  /// The number of launches so far.
   std::int64_t launches() const;
-  /// Whether all launched work is done.
-  bool idle() const;
+  bool idle() const;  // all launched work is done
   /// Waits for the first `launches` launches. @throws the first failure, at every call.
   void land(std::int64_t launches);
   /// Waits for all launches, even after a failure. @return whether none has failed.
@@ -54,8 +51,7 @@ class Flight {
   std::jthread thread_;  // last: uses the members above
 };
 
-/// What launches of a flight use: stays in place until all of them are done, and is then used again. Used by
-/// one thread.
+/// What launches of a flight use, in place until all of them are done. Used by one thread.
 template <typename Job>
 class FlightJobs {
  public:
@@ -76,7 +72,6 @@ class NodeFlight {
   /// @param local, channel  see NodeReduction; the channel is used by nothing else.
   NodeFlight(NodeLink& link, int local, int channel) : reduction_(link, local, channel), flight_(link) {}
 
-  /// Allocates only for more launches in progress than before.
   /// @param mean  its tensors and its target must not change until it has landed; its weights are copied.
   void launch(const NodeMean& mean, Slice own);
   Flight& flight() { return flight_; }
@@ -101,13 +96,12 @@ class EncodedGather {
   EncodedGather(NodeLink& link, int channel)
       : link_(link), messages_(link, channel), messagesInFlight_(link, channel + 1) {}
 
-  /// From now on calls may be launched.
   void allowFlights() { flight_ = std::make_unique<Flight>(link_); }
   /// Waits for all launches. None may follow.
   void endFlights() { flight_.reset(); }
   /// Null if nothing is ever launched.
   Flight* flight() { return flight_.get(); }
-  /// Arguments: see MergeOps::allGatherEncoded.
+  /// See MergeOps::allGatherEncoded.
   void run(std::span<std::byte> all, std::span<const double> weights, std::function<void(Context&)> then,
            bool later, Context& context);
 

@@ -55,11 +55,10 @@ class NodeHealth {
   int nodes() const { return static_cast<int>(others_.size()); }
   /// The longest of this node's and of those that have said hello, whose heartbeats may be rarer.
   std::chrono::milliseconds silence() const { return silence_; }
-  /// See `nodeName`; without the host before the node has said hello.
+  /// Without the host before the node has said hello.
   const std::string& nameOf(int node) const { return of(node).name; }
   bool greeted(int node) const { return of(node).greeted; }
   bool ended(int node) const { return of(node).ended; }
-  /// The node cannot be reached any more.
   void lose(int node) { of(node).lost = true; }
   /// The first node that is not lost; 0 if all are.
   int firstLeft() const;
@@ -67,7 +66,6 @@ class NodeHealth {
 
   /// What this node says. @param culprit  see NodeNotice.
   NodeNotice notice(NodeNotice::Kind kind, int culprit = 0) const;
-  /// Any message of the node has arrived.
   void hear(int node, Time now) { of(node).heard = now; }
   /// The node has sent this notice. @return the failure that it reports, if any.
   std::optional<Failure> take(int node, const NodeNotice& notice);

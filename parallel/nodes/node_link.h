@@ -23,7 +23,6 @@ class NodeCall {
   /// @param most  messages that fit without allocation.
   explicit NodeCall(std::size_t most) { messages_.reserve(most); }
 
-  /// Removes the messages of the previous call.
   void clear() { messages_.clear(); }
   void send(int node, int channel, std::span<const std::byte> bytes) {
     auto* const begin = const_cast<std::byte*>(bytes.data());  // a transport only reads what it sends
@@ -59,9 +58,7 @@ class NodeLink {
 
   int node() const { return connection_->health().node(); }
   int nodes() const { return connection_->health().nodes(); }
-  /// See `nodeName`.
   const std::string& nameOf(int node) const { return connection_->health().nameOf(node); }
-  /// As in "MPI".
   const std::string& transport() const { return connection_->transport(); }
 
   /// Begins the messages of a call. Allocates only for more than 256 messages at a time. The call and its

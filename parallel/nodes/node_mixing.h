@@ -12,10 +12,8 @@
 namespace muster {
 
 /// One local participant's part in mixing replicas over nodes (MergeOps::mix). Worker l of node n is worker
-/// l * N + n. Each node sends a replica's elements to the nodes with a row that reads it, and forms the rows
-/// of its own workers. Every node derives from the Mixing what is sent, so rows that read replicas of their
-/// own node send nothing. A slice is sent in pieces: while one is in transfer, the rows of the one before are
-/// formed. Used by one thread.
+/// l * N + n. Each node sends a replica's elements to the nodes with a row that reads it, in pieces: while
+/// one is in transfer, the rows of the one before are formed. Used by one thread.
 class NodeMixing {
  public:
   /// @param local  workers of each node.  @param channel  for the corresponding participants of all nodes.
@@ -26,14 +24,11 @@ class NodeMixing {
   /// @param block  of rule Average or Moments.
   /// @param own  this participant's elements; for Moments its means.
   void run(const SharedBlock& block, const Mixing& mixing, Slice own, Context& context);
-  /// Replaces the replicas of this node, and the merged copy, by the merged means and variances. They are
-  /// few, so each node sends those of all its workers to every other node, which computes what one process
-  /// would.
+  /// Replaces the replicas of this node, and the merged copy, by the merged means and variances.
   /// @param block  of rule Moments.  @param own  this participant's means.
   void merge(const SharedBlock& block, std::span<const double> weights, Slice own, Context& context);
 
  private:
-  /// A piece in transfer.
   struct Transfer {
     NodeCall call{0};
     Slice piece = {};

@@ -21,8 +21,8 @@ struct NodeMean {
 
 /// One local participant's part in such means. It adds up the node's weighted tensors in float64, in worker
 /// order. Each node receives a part of the slice from all others, adds the nodes' sums in their order, rounds
-/// once, and sends the result back. A slice is sent in pieces: while one is in transfer the next is added up
-/// and sent. A node with a single worker sends its tensor unchanged. Used by one thread.
+/// once, and sends the result back, in pieces. A node with a single worker sends its tensor unchanged. Used
+/// by one thread.
 class NodeReduction {
  public:
   /// @param local  workers of each node.  @param channel  for the corresponding participants of all nodes.
@@ -32,7 +32,6 @@ class NodeReduction {
   void run(const NodeMean& mean, Slice own, Context& context);
 
  private:
-  /// A piece in transfer.
   struct Transfer {
     explicit Transfer(int nodes);
     NodeCall there, back;

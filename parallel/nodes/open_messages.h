@@ -14,7 +14,6 @@ class NodeCall;
 /// reports that it is done. Used by one thread.
 class OpenMessages {
  public:
-  /// A message that is open.
   struct Entry {
     NodeCall* call = nullptr;  ///< null: a message of the link itself
     NodeMessage message;
@@ -45,8 +44,7 @@ class OpenMessages {
     if (entry.call) --ofCalls_;
     return entry;
   }
-  /// How many of them are of calls.
-  int ofCalls() const { return ofCalls_; }
+  int ofCalls() const { return ofCalls_; }  // how many
   /// Whether a call waits for a message of this node.
   bool waitsFor(int node) const {
     for (const auto& [call, message] : entries_)

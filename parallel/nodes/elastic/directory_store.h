@@ -24,7 +24,6 @@ class DirectoryStore final : public NodeStore {
   void eraseAll(const std::string& prefix) override;
 
  private:
-  /// Creates or replaces a text.
   std::error_code place(const std::string& name, const std::string& text, bool replace);
   /// Writes a complete file under a name that no other thread or process uses.
   std::filesystem::path writePart(const std::string& name, const std::string& text);

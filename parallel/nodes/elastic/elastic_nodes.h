@@ -21,11 +21,9 @@ class ElasticNodes {
 
   /// Begins a training. @param common  see Membership::Options. @throws what Membership throws.
   void begin(const std::string& common);
-  /// Whether a training has begun and not ended.
   bool running() const { return membership_ != nullptr; }
   /// Leaves the generation, if there is one, and waits until the next one is connected.
-  /// @return false if it was stopped meanwhile: this process has no connection then.
-  /// @throws what Membership::next throws.
+  /// @return false if it was stopped meanwhile: this process has no connection then. @throws as Membership.
   bool next(const std::function<bool()>& stopped);
   /// @throws NodeFailure if the others continue without this process; call it at the end of the training.
   void requireCurrent();

@@ -18,7 +18,6 @@ struct MemberList {
   std::string common = {};                ///< MembershipOptions::common
 
   std::string text() const;
-  /// @return nothing if the text is no list.
   static std::optional<MemberList> parse(const std::string& text);
   /// The list of a generation; nothing if the store has none.
   static std::optional<MemberList> of(NodeStore& store, std::int64_t number);

@@ -58,7 +58,6 @@ class MembershipRules {
   /// @return false if it is not known yet whether other processes are alive.
   bool tryLeave(NodeStore& store, Time now);
 
-  /// See Membership.
   int place() const { return place_; }
   bool joinRequested() const { return joinRequested_; }
   const std::string& process() const { return roster_.process(); }

@@ -36,7 +36,6 @@ class Roster {
   ///                of a dead process.
   Roster(std::string process, std::string_view common, std::chrono::milliseconds patience);
 
-  /// This process, and its card.
   const std::string& process() const { return process_; }
   MemberCard& own() { return own_; }
   const MemberCard& own() const { return own_; }
@@ -44,11 +43,8 @@ class Roster {
   void write(NodeStore& store);
   bool written() const { return beats_ > 0; }
 
-  /// Reads all cards.
   void refresh(NodeStore& store, Time now);
-  /// Forgets them.
   void forget() { seen_.clear(); }
-  /// The time of the last `refresh`.
   Time time() const { return seenAt_; }
   bool isAlive(const std::string& process) const;
   /// True while it is unknown whether the process is alive: it has shown no sign of life, but this process

@@ -24,7 +24,6 @@ namespace muster {
 /// The results of messages. All members are thread-safe.
 class Outcomes {
  public:
-  /// A node that cannot be reached any more, and why.
   struct Loss {
     int node = 0;
     std::string why;
