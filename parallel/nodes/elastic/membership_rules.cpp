@@ -148,13 +148,9 @@ void MembershipRules::convene(NodeStore& store, std::int64_t number) {
     notBefore_ = now + options_.silence;
     return;
   }
-  if (!more && enough &&
-      now - attempt_.changed >= std::min<std::chrono::milliseconds>(options_.silence / 4, 2s))
-    publish(store, number, members);
-}
-
-void MembershipRules::publish(NodeStore& store, std::int64_t number,
-                              const std::vector<std::string>& members) {
+  if (more || !enough ||
+      now - attempt_.changed < std::min<std::chrono::milliseconds>(options_.silence / 4, 2s))
+    return;
   if (!MemberList{members, options_.common}.create(store, number)) return;
   for (const auto& name : generationTexts(store, number)) store.erase(name);
   for (const auto& process : roster_.dead()) store.eraseAll(kMember + process);

@@ -76,9 +76,8 @@ class MembershipRules {
   bool isLeftOut(NodeStore& store) const;
   [[noreturn]] void throwLeftOut();
   bool openLease(NodeStore& store, std::int64_t number);
-  // The work of a lease's holder: finds the living processes and writes the list.
+  /// The work of a lease's holder: finds the living processes and writes the list.
   void convene(NodeStore& store, std::int64_t number);
-  void publish(NodeStore& store, std::int64_t number, const std::vector<std::string>& members);
   Generation accept(NodeStore& store, std::int64_t number, const MemberList& list);
   [[noreturn]] void giveUp(NodeStore& store);
 

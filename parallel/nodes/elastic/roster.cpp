@@ -69,23 +69,20 @@ void Roster::refresh(NodeStore& store, Time now) {
   seenAt_ = now;
 }
 
-bool Roster::isAlive(const std::string& process) const {
+Roster::Life Roster::lifeOf(const std::string& process) const {
+  if (process == process_) return Life::Alive;
   const auto found = seen_.find(process);
-  return process == process_ ||
-         (found != seen_.end() && found->second.lives && seenAt_ - found->second.changed < patience_);
+  if (found == seen_.end()) return Life::Unknown;
+  const Seen& seen = found->second;
+  if (seenAt_ - (seen.lives ? seen.changed : seen.since) >= patience_) return Life::Dead;
+  return seen.lives ? Life::Alive : Life::Open;
 }
 
-bool Roster::isOpen(const std::string& process) const {
-  const auto found = seen_.find(process);
-  return found != seen_.end() && !found->second.lives && seenAt_ - found->second.since < patience_;
-}
-
-bool Roster::anyAlive() const {
-  return std::ranges::any_of(seen_, [this](const auto& one) { return isAlive(one.first); });
-}
-
-bool Roster::anyOpen() const {
-  return std::ranges::any_of(seen_, [this](const auto& one) { return isOpen(one.first); });
+std::vector<std::string> Roster::withLife(Life life) const {
+  std::vector<std::string> processes;
+  for (const auto& [process, seen] : seen_)
+    if (lifeOf(process) == life) processes.push_back(process);
+  return processes;
 }
 
 bool Roster::anyTrains() const {
@@ -141,13 +138,6 @@ std::vector<std::string> Roster::together(const std::vector<std::string>& ready)
     if (!isApart(process_) && std::ranges::none_of(chosen, isApart)) chosen.push_back(one);
   }
   return chosen;
-}
-
-std::vector<std::string> Roster::dead() const {
-  std::vector<std::string> processes;
-  for (const auto& [process, seen] : seen_)
-    if (!isAlive(process) && !isOpen(process)) processes.push_back(process);
-  return processes;
 }
 
 }  // namespace muster

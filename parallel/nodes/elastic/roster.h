@@ -46,12 +46,13 @@ class Roster {
   void refresh(NodeStore& store, Time now);
   void forget() { seen_.clear(); }
   Time time() const { return seenAt_; }
-  bool isAlive(const std::string& process) const;
+  bool isAlive(const std::string& process) const { return lifeOf(process) == Life::Alive; }
   /// True while it is unknown whether the process is alive: it has shown no sign of life, but this process
   /// has watched it only for a short time.
-  bool isOpen(const std::string& process) const;
-  bool anyAlive() const;
-  bool anyOpen() const;
+  bool isOpen(const std::string& process) const { return lifeOf(process) == Life::Open; }
+  bool anyAlive() const { return !withLife(Life::Alive).empty(); }
+  bool anyOpen() const { return !withLife(Life::Open).empty(); }
+  std::vector<std::string> dead() const { return withLife(Life::Dead); }
   /// Whether a process of an earlier generation, with the same `common`, is not known to be dead.
   bool anyTrains() const;
   /// Whether a newcomer that is alive waits to join. Of members, the store may still have the cards from
@@ -68,7 +69,6 @@ class Roster {
   bool areApart(const std::string& one, const std::string& other) const;
   /// This process and those of `ready` that are apart from none before them, in the order of `ready`.
   std::vector<std::string> together(const std::vector<std::string>& ready) const;
-  std::vector<std::string> dead() const;
 
  private:
   friend struct MembershipPrint;  // of the simulation
@@ -78,6 +78,10 @@ class Roster {
     Time since, changed;  // time of the first refresh, and of the last change
     bool lives = false;   // whether the card has ever changed
   };
+  enum class Life { Unknown, Open, Alive, Dead };
+  Life lifeOf(const std::string& process) const;
+  /// The other processes of which this is known.
+  std::vector<std::string> withLife(Life life) const;
   bool isReady(const std::string& process, const Seen& seen) const {
     return seen.card.common == own_.common && seen.card.ready && isAlive(process);
   }
