@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "muster/core/base/error.h"
 #include "muster/core/ops/accumulate.h"
 
 namespace muster {

@@ -4,9 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
-#include "muster/core/ops/merge.h"
 
 namespace muster {
 namespace {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "muster/core/base/error.h"
-#include "muster/core/ops/merge.h"
 #include "muster/parallel/exchange/tensor_parts.h"
 
 namespace muster {

@@ -5,8 +5,6 @@
 #include <span>
 #include <vector>
 
-#include "muster/core/ops/linear_combination.h"
-#include "muster/parallel/exchange/exchange.h"
 #include "muster/parallel/exchange/merge_plan.h"
 #include "muster/parallel/exchange/row_mixer.h"
 

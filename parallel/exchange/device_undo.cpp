@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "muster/core/base/error.h"
 #include "muster/core/ops/count_non_finite.h"
 #include "muster/parallel/exchange/device_exchange.h"
 

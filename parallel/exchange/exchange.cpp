@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <numeric>
 
-#include "muster/core/base/error.h"
 #include "muster/core/ops/linear_combination.h"
 
 namespace muster {

@@ -1,6 +1,5 @@
 #include "muster/parallel/exchange/host_exchange.h"
 
-#include <algorithm>
 #include <numeric>
 
 #include "muster/parallel/exchange/grouped_sum.h"

@@ -2,8 +2,6 @@
 
 #include <vector>
 
-#include "muster/core/ops/linear_combination.h"
-#include "muster/parallel/exchange/exchange.h"
 #include "muster/parallel/exchange/row_mixer.h"
 #include "muster/parallel/runtime/peer_sums.h"
 

@@ -1,6 +1,5 @@
 #include "muster/parallel/exchange/merge_ops.h"
 
-#include "muster/core/base/error.h"
 #include "muster/parallel/exchange/own_updates.h"
 #include "muster/parallel/exchange/tensor_parts.h"
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "muster/core/base/error.h"
-
 namespace muster {
 
 std::vector<DeviceGroup> groupByDevice(std::span<const Device> devices) {

@@ -1,6 +1,5 @@
 #include "muster/parallel/exchange/mixing.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "muster/core/base/error.h"

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <span>
 
-#include "muster/core/device/context.h"
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {

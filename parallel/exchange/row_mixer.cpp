@@ -1,9 +1,7 @@
 #include "muster/parallel/exchange/row_mixer.h"
 
-#include <algorithm>
 #include <numeric>
 
-#include "muster/core/base/error.h"
 #include "muster/parallel/exchange/tensor_parts.h"
 
 namespace muster {

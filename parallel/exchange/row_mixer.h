@@ -6,10 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "muster/core/base/error.h"
 #include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/exchange/exchange.h"
-#include "muster/parallel/exchange/mixing.h"
 
 namespace muster {
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "muster/core/base/error.h"
-
 namespace muster {
 namespace {
 

@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "muster/built.h"
-#include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/base/mutex.h"
 #include "muster/core/base/start_thread.h"

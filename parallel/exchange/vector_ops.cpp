@@ -5,7 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "muster/core/base/error.h"
 #include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/exchange/tensor_parts.h"
 

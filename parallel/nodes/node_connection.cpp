@@ -4,8 +4,6 @@
 #include <thread>
 #include <utility>
 
-#include "muster/core/base/error.h"
-
 namespace muster {
 namespace {
 

@@ -11,7 +11,6 @@
 
 #include "muster/core/base/mutex.h"
 #include "muster/parallel/nodes/node_health.h"
-#include "muster/parallel/nodes/node_transport.h"
 #include "muster/parallel/nodes/open_messages.h"
 
 namespace muster {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "muster/core/base/error.h"
 #include "muster/parallel/exchange/tensor_parts.h"
 #include "muster/parallel/nodes/node_mixing.h"
 

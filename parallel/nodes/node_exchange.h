@@ -5,7 +5,6 @@
 #include <optional>
 #include <vector>
 
-#include "muster/parallel/exchange/exchange.h"
 #include "muster/parallel/nodes/host_mirrors.h"
 #include "muster/parallel/nodes/node_gathering.h"
 #include "muster/parallel/runtime/peer_sums.h"

@@ -6,10 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "muster/core/tensor/tensor.h"
 #include "muster/parallel/exchange/exchange.h"
 #include "muster/parallel/nodes/node_flight.h"
-#include "muster/parallel/nodes/node_messages.h"
 
 namespace muster {
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "muster/core/base/start_thread.h"
-#include "muster/parallel/runtime/task_thread.h"
 
 namespace muster {
 namespace {

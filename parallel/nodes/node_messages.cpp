@@ -1,8 +1,5 @@
 #include "muster/parallel/nodes/node_messages.h"
 
-#include <algorithm>
-
-#include "muster/core/base/error.h"
 #include "muster/parallel/exchange/tensor_parts.h"
 
 namespace muster {

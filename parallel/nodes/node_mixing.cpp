@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <span>
 
-#include "muster/core/base/error.h"
 #include "muster/parallel/exchange/tensor_parts.h"
 
 namespace muster {

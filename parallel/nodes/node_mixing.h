@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "muster/parallel/exchange/exchange.h"
 #include "muster/parallel/exchange/row_mixer.h"
 #include "muster/parallel/nodes/node_link.h"
 

@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <string_view>
-#include <system_error>
 
 #include "muster/core/io/detail/directory_names.h"
 #include "muster/core/io/detail/uninterrupted.h"

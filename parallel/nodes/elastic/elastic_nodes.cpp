@@ -4,7 +4,6 @@
 
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
-#include "muster/parallel/nodes/node_transport.h"
 
 namespace muster {
 

@@ -1,6 +1,5 @@
 #include "muster/parallel/nodes/elastic/member_list.h"
 
-#include <algorithm>
 #include <sstream>
 
 #include "muster/core/base/error.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "muster/core/base/error.h"
 #include "muster/parallel/nodes/node_transport.h"
 
 namespace muster {

@@ -1,11 +1,9 @@
 #include "muster/parallel/nodes/elastic/roster.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <sstream>
 #include <utility>
 
-#include "muster/core/base/error.h"
 #include "muster/parallel/nodes/byte_hash.h"
 #include "muster/parallel/nodes/elastic/member_list.h"
 

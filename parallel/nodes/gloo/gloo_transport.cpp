@@ -8,7 +8,6 @@
 #include <limits>
 #include <map>
 #include <ranges>
-#include <string>
 #include <string_view>
 #include <thread>
 #include <tuple>

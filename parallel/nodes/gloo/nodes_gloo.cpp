@@ -2,7 +2,6 @@
 
 #include "muster/core/base/host_name.h"
 #include "muster/core/base/process_name.h"
-#include "muster/parallel/nodes.h"
 #include "muster/parallel/nodes/elastic/directory_store.h"
 #include "muster/parallel/nodes/elastic/elastic_nodes.h"
 #include "muster/parallel/nodes/gloo/gloo_transport.h"

@@ -11,7 +11,6 @@
 #include <thread>
 #include <utility>
 
-#include "muster/core/base/error.h"
 #include "muster/core/base/mutex.h"
 #include "muster/core/io/input_file.h"
 #include "muster/parallel/nodes/gloo/no_sigpipe.h"

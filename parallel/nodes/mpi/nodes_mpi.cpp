@@ -2,7 +2,6 @@
 #include <chrono>
 #include <thread>
 
-#include "muster/core/base/mutex.h"
 #include "muster/core/base/process_name.h"
 #include "muster/parallel/nodes.h"
 #include "muster/parallel/nodes/launched_processes.h"
