@@ -66,3 +66,24 @@ TEST_CASE("the first cause of a failure is kept, and told to the others") {
     connection.end();
   });
 }
+
+TEST_CASE("messages that are open have different tickets, which are used again") {
+  OpenMessages open(/*most=*/1);
+  NodeCall* const call = reinterpret_cast<NodeCall*>(&open);  // only its address counts
+  const NodeMessage from1{.way = NodeMessage::Way::Receive, .node = 1}, to2{.node = 2};
+  const int own = open.add(nullptr, from1);
+  CHECK_FALSE(open.waitsFor(1));  // no call waits for it
+  const int first = open.add(call, from1), second = open.add(call, to2);
+  CHECK(first != own);
+  CHECK(second != first);
+  CHECK(open.ofCalls() == 2);
+  CHECK(open.waitsFor(1));
+  CHECK_FALSE(open.waitsFor(2));  // what is sent is not waited for
+  const auto done = open.take(first);
+  CHECK(done.call == call);
+  CHECK(done.message.node == 1);
+  CHECK(open.ofCalls() == 1);
+  CHECK_FALSE(open.waitsFor(1));
+  CHECK(open.add(call, from1) == first);
+  for (int i = 0; i < 100; ++i) CHECK(open.add(call, to2) > second);
+}
