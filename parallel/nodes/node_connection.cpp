@@ -1,6 +1,5 @@
 #include "muster/parallel/nodes/node_connection.h"
 
-#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -82,7 +81,7 @@ bool NodeConnection::poll() {
   transport_->poll(done_);
   bool calls = false;
   for (const int ticket : done_) {
-    const auto [call, message] = open_.take(ticket);
+    const auto [call, message, open] = open_.take(ticket);
     const bool received = message.way == NodeMessage::Way::Receive;
     if (received) health_.hear(message.node, Clock::now());
     if (call) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -24,46 +26,34 @@ class OpenMessages {
  public:
   struct Entry {
     NodeCall* call = nullptr;  ///< null: a message of the link itself
-    NodeMessage message;
+    NodeMessage message = {};
+    bool open = false;
   };
   /// @param most  messages that may be open at a time without an allocation.
-  explicit OpenMessages(std::size_t most) {
-    entries_.reserve(most);
-    free_.reserve(most);
-  }
+  explicit OpenMessages(std::size_t most) { entries_.reserve(most); }
 
   /// @return the message's ticket. If memory runs out, the message is not added.
   int add(NodeCall* call, const NodeMessage& message) {
-    if (free_.empty()) {  // if memory runs out here, no ticket is without its entry
-      if (free_.capacity() == entries_.size()) free_.reserve(2 * entries_.size() + 1);
-      entries_.emplace_back();
-      free_.push_back(static_cast<int>(entries_.size()) - 1);
-    }
-    const int ticket = free_.back();
-    free_.pop_back();
-    entries_[static_cast<std::size_t>(ticket)] = {call, message};
-    if (call) ++ofCalls_;
-    return ticket;
+    auto place = std::ranges::find(entries_, false, &Entry::open);
+    if (place == entries_.end()) place = entries_.emplace(place);
+    *place = {call, message, true};
+    return static_cast<int>(place - entries_.begin());
   }
   /// The message is done: its ticket may be used again.
-  Entry take(int ticket) {
-    const Entry entry = std::exchange(entries_[static_cast<std::size_t>(ticket)], {});
-    free_.push_back(ticket);
-    if (entry.call) --ofCalls_;
-    return entry;
+  Entry take(int ticket) { return std::exchange(entries_[static_cast<std::size_t>(ticket)], {}); }
+  /// How many are of calls.
+  std::ptrdiff_t ofCalls() const {
+    return std::ranges::count_if(entries_, [](const Entry& one) { return one.call != nullptr; });
   }
-  int ofCalls() const { return ofCalls_; }  // how many
   /// Whether a call waits for a message of this node.
   bool waitsFor(int node) const {
-    for (const auto& [call, message] : entries_)
-      if (call && message.node == node && message.way == NodeMessage::Way::Receive) return true;
-    return false;
+    return std::ranges::any_of(entries_, [node](const Entry& one) {
+      return one.call && one.message.node == node && one.message.way == NodeMessage::Way::Receive;
+    });
   }
 
  private:
   std::vector<Entry> entries_;  // [ticket]
-  std::vector<int> free_;       // tickets
-  int ofCalls_ = 0;
 };
 
 /// A node's connection to the others as the link's thread sees it: the transport, the messages that are open,
