@@ -28,10 +28,6 @@ NodeLink::NodeLink(const MakeTransport& make, std::chrono::milliseconds silence)
   started.get();
 }
 
-NodeLink::~NodeLink() {
-  end();
-}
-
 bool NodeLink::end() {
   {
     const Lock lock(mutex_);
@@ -159,31 +155,24 @@ void NodeLink::serve() {
       continue;
     }
     lock.unlock();
-    if (idle < kSpins)
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(50us);
+    idle < kSpins ? std::this_thread::yield() : std::this_thread::sleep_for(50us);
   }
   connection_->announceEnd();
 }
 
+/// @return whether anything has happened.
 bool NodeLink::serveOnce() {
-  const bool taken = takeCalls();
-  const bool moved = connection_->poll();
-  connection_->beat();
-  return taken || moved;
-}
-
-bool NodeLink::takeCalls() {
   {
     const Lock lock(mutex_);
     taken_.swap(calls_);
   }
   for (NodeCall* call : taken_)
     for (const NodeMessage& message : call->messages_) connection_->begin(*call, message);
-  const bool any = !taken_.empty();
+  const bool taken = !taken_.empty();
   taken_.clear();
-  return any;
+  const bool moved = connection_->poll();
+  connection_->beat();
+  return taken || moved;
 }
 
 }  // namespace muster

@@ -52,7 +52,7 @@ class NodeLink {
   ///                 Every node sends several heartbeats in this time, whatever its other threads do.
   /// @throws what `make` throws; NodeFailure if another node does not answer.
   NodeLink(const MakeTransport& make, std::chrono::milliseconds silence);
-  ~NodeLink();
+  ~NodeLink() { end(); }
   NodeLink(const NodeLink&) = delete;
   NodeLink& operator=(const NodeLink&) = delete;
 
@@ -94,7 +94,6 @@ class NodeLink {
   void run(const MakeTransport& make, std::chrono::milliseconds silence, std::promise<void>& started);
   void serve();
   bool serveOnce();
-  bool takeCalls();
 
   std::unique_ptr<NodeConnection> connection_;  // other threads: see its members
 

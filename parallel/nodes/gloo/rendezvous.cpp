@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const std::string kNode = "node-", kFamily = "muster-rendezvous-", kMagic = kFamily + "2";
+const std::string kFamily = "muster-rendezvous-", kMagic = kFamily + "2";
 
 constexpr auto kBeat = 200ms;
 /// A node that leaves because of another one's text leaves so late that the other one has seen its text, too.
@@ -54,31 +54,31 @@ void Rendezvous::requireOwnCard() {
     throw NodeFailure(fmt::format("another process has joined {} as node {}", store_.describe(), node_));
 }
 
-/// Shows the others that this process is alive, and looks for processes that do not fit.
+/// Shows the others that this process is alive, and looks for living processes that do not fit: the text of a
+/// killed run does not change.
 void Rendezvous::beat() {
   lastBeat_ = Clock::now();
   ++beats_;
   writeCard();
-  lookForOthers(lastBeat_);
+  const auto prefix = prefix_ + kCard;
+  for (const auto& name : store_.names(prefix)) {
+    const auto text = store_.get(name);
+    const auto why = unlike(parse(text));
+    if (why.empty()) continue;
+    const auto [before, isNew] = texts_.try_emplace(name, text);
+    if (isNew || before->second == text || !unlike_.empty()) continue;
+    unlikeSince_ = lastBeat_;
+    unlike_ = fmt::format("node {} {}", name.substr(prefix.size()), why);
+  }
   if (!unlike_.empty() && lastBeat_ - unlikeSince_ > kGrace)
     throw NodeFailure(fmt::format("the nodes that join {} do not fit: {}", store_.describe(), unlike_));
 }
 
-/// A text of a killed run does not change, so only those that do are of living processes.
-void Rendezvous::lookForOthers(Clock::time_point now) {
-  const auto prefix = prefix_ + kNode;
-  for (const auto& name : store_.names(prefix)) {
-    const auto text = store_.get(name);
-    const Card card = parse(text);
-    if (!card.otherVersion && (card.number.empty() || card.nodes == nodes_)) continue;
-    const auto [before, isNew] = texts_.try_emplace(name, text);
-    if (isNew || before->second == text || !unlike_.empty()) continue;
-    unlikeSince_ = now;
-    const auto node = name.substr(prefix.size());
-    unlike_ = card.otherVersion
-                  ? fmt::format("node {} runs another version of muster", node)
-                  : fmt::format("node {} counts {} nodes, and this one {}", node, card.nodes, nodes_);
-  }
+/// What does not fit in the card of a node; "": nothing.
+std::string Rendezvous::unlike(const Card& card) const {
+  if (card.otherVersion) return "runs another version of muster";
+  if (card.nodes == 0 || card.nodes == nodes_) return {};
+  return fmt::format("counts {} nodes, and this one {}", card.nodes, nodes_);
 }
 
 /// Node 0 opens a session with the numbers of all nodes, and a new session if a number changes.
@@ -123,24 +123,11 @@ std::string Rendezvous::absent() const {
     const Card card = readCard(n);
     const bool answers = node_ > 0 || session_.name.empty() || card.session == session_.name;
     if (!card.number.empty() && answers) continue;
-    std::string why = "is missing";
-    if (card.otherVersion)
-      why = "runs another version of muster";
-    else if (card.nodes != 0 && card.nodes != nodes_)
-      why = fmt::format("counts {} nodes, and this one {}", card.nodes, nodes_);
-    else if (!card.number.empty())
-      why = "has left a file and does not answer";
+    std::string why = unlike(card);
+    if (why.empty()) why = card.number.empty() ? "is missing" : "has left a file and does not answer";
     all += fmt::format("{}node {} {}", all.empty() ? "" : "; ", n, why);
   }
   return all.empty() ? "all have files there, and one of these may be left from an earlier run" : all;
-}
-
-std::string Rendezvous::cardName(int node) const {
-  return fmt::format("{}{}{}", prefix_, kNode, node);
-}
-
-std::string Rendezvous::sessionName() const {
-  return prefix_ + "session";
 }
 
 void Rendezvous::writeCard() {

@@ -41,8 +41,9 @@ class Rendezvous {
     std::vector<std::string> numbers;  // [node]
   };
 
-  std::string cardName(int node) const;
-  std::string sessionName() const;
+  static constexpr const char* kCard = "node-";
+  std::string cardName(int node) const { return prefix_ + kCard + std::to_string(node); }
+  std::string sessionName() const { return prefix_ + "session"; }
   void writeCard();
   static Card parse(const std::string& text);
   Card readCard(int node) const;
@@ -51,7 +52,7 @@ class Rendezvous {
   bool convene();
   bool join();
   void beat();
-  void lookForOthers(Clock::time_point now);
+  std::string unlike(const Card& card) const;
   void requireOwnCard();
   std::string absent() const;
 
