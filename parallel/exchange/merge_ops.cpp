@@ -47,7 +47,7 @@ void MergeOps::resetMergedCopies(const SharedBlock& block) {
   eachShare(block.mergedCopy().elements(), [&](const Share& share) {
     for (std::size_t i = 0; i < share.workers.size(); ++i) {
       Tensor own = part(block.mergedCopies[share.workers[i]], share.slice);
-      if (!detail::seenBefore(block.mergedCopies, share.workers, i)) setZero(own, share.context);
+      if (!seenBefore(block.mergedCopies, share.workers, i)) setZero(own, share.context);
     }
   });
   if (block.kind != BlockKind::UpdaterState) return;
@@ -83,7 +83,7 @@ void MergeOps::mergeCopy(const SharedBlock& block, std::span<const double> weigh
     return mean(block.replicas, weights, block.mergedCopies, block.whole, keep);
   if (block.rule == MergeRule::Reset) return resetMergedCopies(block);
   if (block.rule == MergeRule::Keep) return;
-  detail::requireMean(weights, keep);
+  requireMean(weights, keep);
   named(block.mergedCopy(), [&] { exchange_.moments(participant_, block, weights, keep, context_); });
   countBytes(bytesToMerge(block, static_cast<std::size_t>(participant_), weights));
 }

@@ -1,4 +1,4 @@
-#include "muster/parallel/exchange/vector_ops.h"
+#include "muster/parallel/exchange/merge_ops.h"
 
 #include <algorithm>
 #include <array>
@@ -44,33 +44,34 @@ double valueAt(const Tensor& values, std::int64_t i) {
 
 }  // namespace
 
-void detail::throwNotFinite(const Exchange& exchange, const Tensor& target, std::int64_t element, bool all) {
-  const auto blocks = exchange.blocks();
-  const auto own = exchange.strategyBlocks();
+void MergeOps::throwNotFinite(const Tensor& target, std::int64_t element) const {
+  const auto blocks = exchange_.blocks();
+  const auto own = exchange_.strategyBlocks();
   const auto shared = std::ranges::find_if(
       blocks, [&](const auto& one) { return isOf(one.replicas, target) || isOf(one.mergedCopies, target); });
   const auto strategys = std::ranges::find_if(own, [&](const auto& one) { return isOf(one.values, target); });
   const bool found = shared != blocks.end();
-  const SharedBlock& like = found ? *shared : exchange.block(BlockKind::Parameters);
+  const SharedBlock& like = found ? *shared : exchange_.block(BlockKind::Parameters);
   std::string text = fmt::format("a merge would not leave finite numbers: {} of the {}",
                                  segmentText(like.segments.get(), element),
                                  found                    ? like.name
                                  : strategys != own.end() ? "strategy's " + strategys->declared.name
                                                           : "strategy's own numbers");
+  const bool all = waiting_ == Waiting::Any;  // all workers wait, so replicas with such a number can be named
   for (std::size_t w = 0; w < like.replicas.size(); ++w)
-    if (all && exchange.isHere(w) && element < like.replicas[w].elements())
+    if (all && exchange_.isHere(w) && element < like.replicas[w].elements())
       if (const double value = valueAt(like.replicas[w], element); !std::isfinite(value))
         text += fmt::format(", where worker {} has {}", w, value);
   throw NonFiniteScore(text);
 }
 
-bool detail::seenBefore(std::span<const Tensor> tensors, std::span<const std::size_t> workers,
-                        std::size_t at) {
+bool MergeOps::seenBefore(std::span<const Tensor> tensors, std::span<const std::size_t> workers,
+                          std::size_t at) {
   return std::ranges::any_of(workers.first(at),
                              [&](std::size_t w) { return tensors[w].raw() == tensors[workers[at]].raw(); });
 }
 
-void detail::requireMean(std::span<const double> weights, double keep) {
+void MergeOps::requireMean(std::span<const double> weights, double keep) {
   require(keep >= 0 && keep < 1, "mean: keep must be in [0, 1), got {}", keep);
   double total = 0;
   for (const double weight : weights) {
@@ -90,17 +91,17 @@ void detail::combineOf(std::size_t w, std::initializer_list<Operand> operands, c
   linearCombination(std::span(terms).first(count), target, slice.begin, slice.end, context);
 }
 
-void VectorOps::requireWaiting(std::string_view op, bool may) const {
+void MergeOps::requireWaiting(std::string_view op, bool may) const {
   require(may, "{}: it makes participants wait for each other, which is not possible {}", op,
           waiting_ == Waiting::None ? "before a round ends" : "if workers arrive one by one");
 }
 
-void VectorOps::mean(std::span<const Tensor> tensors, std::span<const double> weights,
-                     std::span<const Tensor> into, const Fragment& fragment, double keep, bool later) {
+void MergeOps::mean(std::span<const Tensor> tensors, std::span<const double> weights,
+                    std::span<const Tensor> into, const Fragment& fragment, double keep, bool later) {
   requireOneEach("mean: tensors", tensors.size(), participants());
   requireOneEach("mean: weights", weights.size(), participants());
   requireOneEach("mean: targets", into.size(), participants());
-  detail::requireMean(weights, keep);
+  requireMean(weights, keep);
   require(!later || keep == 0, "mean: keep must be 0 if the mean is formed later, got {}", keep);
   named(into.front(), [&] {
     for (const Slice slice : fragment.slices)
@@ -111,14 +112,14 @@ void VectorOps::mean(std::span<const Tensor> tensors, std::span<const double> we
     bytes_ += fragment.elements() * static_cast<std::int64_t>(sizeOf(tensors[own].dtype()));
 }
 
-void VectorOps::allGatherEncoded(std::span<std::byte> all, std::span<const double> weights,
-                                 std::function<void(Context&)> then, const Tensor& target, bool later,
-                                 Context& context) {
+void MergeOps::allGatherEncoded(std::span<std::byte> all, std::span<const double> weights,
+                                std::function<void(Context&)> then, const Tensor& target, bool later,
+                                Context& context) {
   named(target, [&] { exchange_.allGatherEncoded(all, weights, std::move(then), later, context); });
 }
 
-void VectorOps::combine(std::span<const Tensor> target, std::initializer_list<Operand> operands,
-                        const Fragment& fragment) {
+void MergeOps::combine(std::span<const Tensor> target, std::initializer_list<Operand> operands,
+                       const Fragment& fragment) {
   require(operands.size() <= kMostOperands, "combine: {} operands are more than {}", operands.size(),
           kMostOperands);
   requireOneEach("combine: targets", target.size(), participants());
@@ -126,7 +127,7 @@ void VectorOps::combine(std::span<const Tensor> target, std::initializer_list<Op
     requireOneEach("combine: values of an operand", operand.values.size(), participants());
   const auto combineShare = [&](const Share& share) {
     for (std::size_t i = 0; i < share.workers.size(); ++i) {
-      if (detail::seenBefore(target, share.workers, i)) continue;
+      if (seenBefore(target, share.workers, i)) continue;
       const std::size_t worker = share.workers[i], before = share.workers[i > 0 ? i - 1 : 0];
       if (i > 0 && alike(operands, target, before, worker))
         linearCombination(std::array{Term{1, viewOf(target[before])}}, target[worker], share.slice.begin,
@@ -141,8 +142,8 @@ void VectorOps::combine(std::span<const Tensor> target, std::initializer_list<Op
   });
 }
 
-Spread VectorOps::distance(std::span<const Tensor> values, std::span<const Tensor> about,
-                           const Fragment& fragment) {
+Spread MergeOps::distance(std::span<const Tensor> values, std::span<const Tensor> about,
+                          const Fragment& fragment) {
   requireOneEach("distance: values", values.size(), participants());
   requireOneEach("distance: values to compare with", about.size(), participants());
   Spread spread;
@@ -165,15 +166,15 @@ Spread VectorOps::distance(std::span<const Tensor> values, std::span<const Tenso
   return spread;
 }
 
-void VectorOps::addOverNodes(Spread& spread) {
+void MergeOps::addOverNodes(Spread& spread) {
   if (exchange_.nodes() == 1) return;
   std::array sums{spread.distance, spread.norm};
   allReduce(sums);
   spread = participant_ < exchange_.nodes() ? Spread{.distance = sums[0], .norm = sums[1]} : Spread{};
 }
 
-void VectorOps::writeBack(std::span<const Tensor> from, std::span<const Tensor> replicas, double keep,
-                          const Fragment& fragment) {
+void MergeOps::writeBack(std::span<const Tensor> from, std::span<const Tensor> replicas, double keep,
+                         const Fragment& fragment) {
   require(keep >= 0 && keep <= 1, "writeBack: keep must be between 0 and 1, got {}", keep);
   if (keep < 1) combine(replicas, {{keep, replicas}, {1 - keep, from}}, fragment);
 }

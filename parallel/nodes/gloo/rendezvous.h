@@ -63,9 +63,8 @@ class Rendezvous {
   Session session_;
   std::int64_t beats_ = 0;
   Clock::time_point lastBeat_, unlikeSince_;
-  std::map<std::string, std::string>
-      texts_;           // [name of a card of another version, or another number of nodes]
-  std::string unlike_;  // what one of those says that is alive
+  std::map<std::string, std::string> texts_;  // [name] of cards that do not fit
+  std::string unlike_;                        // what one of those says that is alive
 };
 
 }  // namespace muster

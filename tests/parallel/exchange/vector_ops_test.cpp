@@ -1,4 +1,4 @@
-#include "muster/parallel/exchange/vector_ops.h"
+#include "muster/parallel/exchange/merge_ops.h"
 
 #include "muster/parallel/exchange/host_exchange.h"
 #include "tests/parallel/replicas.h"
@@ -19,7 +19,7 @@ struct TwoReplicas {
   template <typename Work>
   float after(Work work) {
     for (const int p : {0, 1}) {
-      VectorOps ops(exchange, p, context);
+      MergeOps ops(exchange, p, context);
       work(ops, ops.own("a"), ops.own("b"));
     }
     return exchange.strategyBlock("a").values[0].data<float>()[33];
@@ -41,19 +41,19 @@ using Block = std::span<const Tensor>;
 TEST_CASE("vectors are combined element by element, in the order of the calls, in a fragment alone") {
   TwoReplicas two;
   const auto mean = [&](double keep) {
-    return two.after([&](VectorOps& ops, Block a, Block) {
+    return two.after([&](MergeOps& ops, Block a, Block) {
       ops.mean(two.parameters, std::array{1.0, 3.0}, a, two.all, keep);
     });
   };
   CHECK(mean(0.5) == 20.25f);  // half of (33 + 3 * 43) / 4
   CHECK(mean(0) == 40.5f);
-  const auto doubled = [&](VectorOps& ops, Block a, Block b) {
+  const auto doubled = [&](MergeOps& ops, Block a, Block b) {
     ops.combine(b, {{2, a}, {0, two.parameters}}, two.all);
     ops.combine(a, {{1, b}, {-0.5, b}, {1, b}}, two.all);
   };
   CHECK(two.after(doubled) == 3 * 40.5f);
   const auto cleared = [&](std::vector<Slice> slices) {
-    return two.after([&](VectorOps& ops, Block a, Block) { ops.combine(a, {}, {slices}); });
+    return two.after([&](MergeOps& ops, Block a, Block) { ops.combine(a, {}, {slices}); });
   };
   CHECK(cleared({{0, 33}, {34, 40}}) == 3 * 40.5f);
   CHECK(cleared({{0, 8}, {32, 40}}) == 0);
@@ -61,12 +61,12 @@ TEST_CASE("vectors are combined element by element, in the order of the calls, i
 
 TEST_CASE("replicas move towards what is written back, and their distance is the sum of all shares") {
   TwoReplicas two;
-  two.after([&](VectorOps& ops, Block a, Block) { ops.writeBack(a, two.parameters, 0.25, two.all); });
+  two.after([&](MergeOps& ops, Block a, Block) { ops.writeBack(a, two.parameters, 0.25, two.all); });
   CHECK(two.replicas.values(1)[33] == 10.75f);  // a quarter of 43
-  two.after([&](VectorOps& ops, Block a, Block) { ops.writeBack(a, two.parameters, 1, two.all); });
+  two.after([&](MergeOps& ops, Block a, Block) { ops.writeBack(a, two.parameters, 1, two.all); });
   CHECK(two.replicas.values(1)[33] == 10.75f);
   Spread sum;
-  two.after([&](VectorOps& ops, Block a, Block) {
+  two.after([&](MergeOps& ops, Block a, Block) {
     for (const auto& [values, about] : {std::pair(two.parameters, a), {a, two.parameters}}) {
       const auto [distance, norm] = ops.distance(values, about, two.all);
       sum.distance += distance;
@@ -82,8 +82,8 @@ TEST_CASE("replicas move towards what is written back, and their distance is the
 TEST_CASE(
     "calls for other numbers of workers, by impossible factors, or that would wait for ever are refused") {
   TwoReplicas two;
-  VectorOps ops(two.exchange, 0, two.context), single(two.exchange, 0, two.context, VectorOps::Waiting::None),
-      noSums(two.exchange, 0, two.context, VectorOps::Waiting::NoSums);
+  MergeOps ops(two.exchange, 0, two.context), single(two.exchange, 0, two.context, MergeOps::Waiting::None),
+      noSums(two.exchange, 0, two.context, MergeOps::Waiting::NoSums);
   const Block a = ops.own("a");
   const auto mean = [&](std::vector<double> weights, double keep = 0, bool later = false) {
     ops.mean(two.parameters, weights, a, two.all, keep, later);
