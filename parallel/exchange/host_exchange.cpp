@@ -105,12 +105,6 @@ void HostExchange::mean(int participant, const SliceMean& mean, Context& context
   linearCombination(terms, into.front(), begin, end, context);
 }
 
-void HostExchange::eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
-                             const ShareUse& use) {
-  const Slice own = shareOf(slice, elements, participant);
-  if (own.length() > 0) use({context, all_, own});
-}
-
 Slice HostExchange::shareOf(Slice slice, std::int64_t elements, int participant) const {
   if (byFirst_) return participant == 0 ? slice : Slice{slice.begin, slice.begin};
   return partOf(slice, elements, participant, participants());

@@ -76,16 +76,14 @@ void NodeExchange::restart() {
 
 /// A strategy with an encoded block calls `allGatherEncoded`; others form means.
 void NodeExchange::prepareFlights() {
-  const bool any = std::ranges::any_of(strategyBlocks(), [](const StrategyState& state) {
-    return state.declared.place == StrategyBlock::Place::MergedCopy && state.declared.inFlight &&
-           state.declared.saved;
-  });
-  if (!any) return;
-  const bool encoded = std::ranges::any_of(strategyBlocks(),
-                                           [](const StrategyState& state) { return state.declared.encoded; });
+  const auto flies = [](const StrategyBlock& block) {
+    return block.place == StrategyBlock::Place::MergedCopy && block.inFlight && block.saved;
+  };
+  if (std::ranges::none_of(strategyBlocks(), flies, &StrategyState::declared)) return;
+  const bool encoded =
+      std::ranges::any_of(strategyBlocks(), &StrategyBlock::encoded, &StrategyState::declared);
   if (encoded) encoded_.allowFlights();
   if (!encoded) sent_ = block(BlockKind::Parameters).replicas;
-  std::vector<Flight*> flights;
   for (std::size_t l = 0; l < parts_.size(); ++l) {
     Part& mine = *parts_[l];
     if (!encoded) {
@@ -94,9 +92,8 @@ void NodeExchange::prepareFlights() {
       mine.means = std::make_unique<NodeFlight>(link_, local_, mine.channel + local_);
     }
     mine.flight = encoded ? encoded_.flight() : &mine.means->flight();
-    flights.push_back(mine.flight);
+    gathering_.add(*mine.flight);
   }
-  gathering_.setFlights(std::move(flights));
 }
 
 /// A failure of another node may come in every merge.

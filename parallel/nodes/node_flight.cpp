@@ -50,27 +50,22 @@ bool Flight::wait() noexcept {
 void Flight::run() {
   std::optional<Context> context;
   Lock lock(mutex_);
-  for (;;) {
+  for (;; ++done_, changed_.notify_all()) {
     while (done_ == count_ && !ending_) changed_.wait(lock.native());
     if (done_ == count_) return;
+    if (failure_) continue;
     const Work& next = work_[static_cast<std::size_t>(done_ - first_)];  // launch() does not move it
-    const bool failed = failure_ != nullptr;
-    lock.unlock();
     std::exception_ptr failure;
-    if (!failed) try {
-        if (!context) context.emplace();
-        next(*context);
-      } catch (...) {
-        failure = std::current_exception();
-      }
-    lock.lock();
-    if (failure) failure_ = failure;
-    ++done_;
-    changed_.notify_all();
-    if (!failure) continue;
     lock.unlock();
-    link_.fail();  // after the failure is known, which is the cause of those that now follow
+    try {
+      if (!context) context.emplace();
+      next(*context);
+    } catch (...) {
+      failure = std::current_exception();
+    }
     lock.lock();
+    failure_ = failure;
+    if (failure) link_.fail();  // after the failure is known, which is the cause of those that now follow
   }
 }
 

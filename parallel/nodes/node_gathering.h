@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "muster/parallel/exchange/exchange.h"
@@ -20,8 +19,8 @@ class NodeGathering final : public NodeGroup {
   enum { kContributions = 1, kAsk, kFirstFree };
   /// @param channel  for blocks; nothing else uses it.
   NodeGathering(Exchange& exchange, NodeLink& link, int channel);
-  /// What is launched while the workers train, if anything is.
-  void setFlights(std::vector<Flight*> flights) { flights_ = std::move(flights); }
+  /// What is launched while the workers train.
+  void add(Flight& flight) { flights_.push_back(&flight); }
 
   void allGather(std::span<const std::byte> own, std::span<std::byte> all) override;
   void gather(const StrategyState& block, const Tensor& into) override;
