@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-std::size_t at(int device) {
+std::size_t indexOf(int device) {
   return static_cast<std::size_t>(device);
 }
 
@@ -42,23 +42,23 @@ class OrderedCopies final : public DeviceCopies {
     const bool staged = !staging_.empty();
     std::ranges::fill(used_, 0);
     for (const auto& t : transfers) {
-      sent_[at(t.from)] = received_[at(t.to)] = 1;
+      sent_[indexOf(t.from)] = received_[indexOf(t.to)] = 1;
       if (!staged) continue;
       Tensor place = nextPlace(t);
-      copy(t.source, place, *contexts_[at(t.from)]);
+      copy(t.source, place, *contexts_[indexOf(t.from)]);
     }
     for (std::size_t d = 0; d < contexts_.size(); ++d)
       if (sent_[d] || received_[d]) ready_[d].record(*contexts_[d]);
-    for (const auto& t : transfers) ready_[at(t.from)].waitOn(*contexts_[at(t.to)]);
+    for (const auto& t : transfers) ready_[indexOf(t.from)].waitOn(*contexts_[indexOf(t.to)]);
     std::ranges::fill(used_, 0);  // transfers arrive in the same order
     for (const auto& t : transfers) {
       Tensor target = t.target;
-      copy(staged ? nextPlace(t) : t.source, target, *contexts_[at(t.to)]);
+      copy(staged ? nextPlace(t) : t.source, target, *contexts_[indexOf(t.to)]);
     }
     for (std::size_t d = 0; d < contexts_.size(); ++d)
       if (received_[d]) done_[d].record(*contexts_[d]);
     // The source may change only after it has been read.
-    for (const auto& t : transfers) done_[at(t.to)].waitOn(*contexts_[at(t.from)]);
+    for (const auto& t : transfers) done_[indexOf(t.to)].waitOn(*contexts_[indexOf(t.from)]);
     std::ranges::fill(sent_, 0);
     std::ranges::fill(received_, 0);
   }
@@ -66,12 +66,12 @@ class OrderedCopies final : public DeviceCopies {
  private:
   /// The place of a transfer in the staging memory of its pair of devices.
   Tensor nextPlace(const Transfer& t) {
-    const std::size_t pair = at(t.from) * contexts_.size() + at(t.to);
+    const std::size_t pair = indexOf(t.from) * contexts_.size() + indexOf(t.to);
     const auto bytes = static_cast<std::int64_t>(t.source.bytes());
     if (used_[pair] + bytes > stagingBytes_)
       throw InvalidArgument(fmt::format("transport: {} bytes from {} to {} are more than the {} planned for",
-                                        used_[pair] + bytes, contexts_[at(t.from)]->device().toString(),
-                                        contexts_[at(t.to)]->device().toString(), stagingBytes_));
+                                        used_[pair] + bytes, contexts_[indexOf(t.from)]->device().toString(),
+                                        contexts_[indexOf(t.to)]->device().toString(), stagingBytes_));
     auto* const place = static_cast<std::byte*>(staging_[pair].raw()) + used_[pair];
     used_[pair] += bytes;
     return Tensor::view(place, t.source.shape(), t.source.dtype(), Device::cpu(), t.source.layout());
@@ -168,8 +168,8 @@ void proveCopies(DeviceCopies& copies, std::span<Context* const> contexts, std::
     for (int to = 0; to < devices; ++to) {
       if (from == to) continue;
       const Tensor sent = pattern(from, to);
-      transfers.push_back({from, to, copyTo(sent, contexts[at(from)]->device()),
-                           Tensor::zeros(sent.shape(), sent.dtype(), contexts[at(to)]->device())});
+      transfers.push_back({from, to, copyTo(sent, contexts[indexOf(from)]->device()),
+                           Tensor::zeros(sent.shape(), sent.dtype(), contexts[indexOf(to)]->device())});
     }
   try {
     Patience patience(copies, limit);
@@ -179,8 +179,8 @@ void proveCopies(DeviceCopies& copies, std::span<Context* const> contexts, std::
       const Tensor got = copyTo(t.target, Device::cpu());
       if (std::memcmp(got.raw(), pattern(t.from, t.to).raw(), got.bytes()) != 0)
         throw DeviceFailure(fmt::format("transport: {} received other bytes than {} sent",
-                                        contexts[at(t.to)]->device().toString(),
-                                        contexts[at(t.from)]->device().toString()));
+                                        contexts[indexOf(t.to)]->device().toString(),
+                                        contexts[indexOf(t.from)]->device().toString()));
     }
   } catch (...) {
     copies.abort();

@@ -36,18 +36,15 @@ bool MemberList::create(NodeStore& store, std::int64_t number) const {
 }
 
 void MemberList::requireCommon(const std::string& own) const {
-  std::istringstream ours(own), theirs(common);
-  std::string mine, other;
-  const auto read = [](std::istringstream& text, std::string& line) {
-    line.clear();
-    return static_cast<bool>(std::getline(text, line));
+  const auto [mine, theirs] = std::ranges::mismatch(own, common);
+  if (mine == own.end() && theirs == common.end()) return;
+  const auto equal = static_cast<std::size_t>(mine - own.begin());
+  const std::size_t begin = equal == 0 ? 0 : own.rfind('\n', equal - 1) + 1;
+  const auto line = [begin](const std::string& text) {
+    return text.substr(begin, text.find('\n', begin) - begin);
   };
-  for (bool more = true; more;) {
-    const bool isMine = read(ours, mine), isTheirs = read(theirs, other);
-    more = isMine || isTheirs;
-    require(isMine == isTheirs && mine == other,
-            "nodes: the processes that train have \"{}\", and this one has \"{}\"", other, mine);
-  }
+  throw InvalidArgument(fmt::format("nodes: the processes that train have \"{}\", and this one has \"{}\"",
+                                    line(common), line(own)));
 }
 
 namespace elastic {

@@ -12,10 +12,8 @@ namespace muster {
 namespace {
 
 constexpr std::uint64_t kStateMagic = 0x6d7573746d6f6433;
-constexpr int kChannel = 1;                     // of NodeLink::gather, which is not used meanwhile
-constexpr std::size_t kPiecesUnderWay = 16;     // in transfer at a time, for each node
-constexpr std::size_t kMostTexts = 1024;        // most bytes of a text
-constexpr std::uint64_t kMostValues = 1 << 20;  // most named values of a model
+constexpr int kChannel = 1;                  // of NodeLink::gather, which is not used meanwhile
+constexpr std::size_t kPiecesUnderWay = 16;  // in transfer at a time, for each node
 
 void checkFits(bool possible) {
   require(possible, "nodes: the received state does not fit this model");
@@ -34,7 +32,6 @@ class StateBytes {
   void list(std::vector<NamedValues>& list) {
     std::uint64_t count = list.size();
     number(count);
-    checkFits(!reads_ || count <= kMostValues);
     for (std::uint64_t i = 0; i < count; ++i) named(reads_ ? list.emplace_back() : list[i]);
   }
   void finish() const { checkFits(unread_.empty()); }
@@ -54,7 +51,7 @@ class StateBytes {
   void text(std::string& text) {
     std::uint64_t length = text.size();
     number(length);
-    checkFits(!reads_ || length <= kMostTexts);
+    checkFits(!reads_ || length <= unread_.size());
     text.resize(static_cast<std::size_t>(length));
     bytes(text.data(), text.size());
   }
