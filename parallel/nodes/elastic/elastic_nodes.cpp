@@ -24,15 +24,14 @@ bool ElasticNodes::next(const std::function<bool()>& stopped) {
   link_.reset();
   for (;;) {
     generation_ = {};
-    std::optional<Generation> generation;
     try {
-      generation = membership_->next(stopped);
+      auto generation = membership_->next(stopped);
+      if (!generation) return false;
+      generation_ = *std::move(generation);
     } catch (const NodeFailure&) {
       node_ = membership_->place();
       throw;
     }
-    if (!generation) return false;
-    generation_ = *std::move(generation);
     node_ = generation_.node;
     try {
       link_ = connect_(*store_, generation_);
