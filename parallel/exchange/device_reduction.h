@@ -15,7 +15,7 @@ namespace muster {
 class DeviceReduction {
  public:
   struct Member {
-    explicit Member(const DeviceGroup& group, std::size_t workersOfAll);
+    Member(const DeviceGroup& group, std::size_t workersOfAll);
     std::span<const std::size_t> workers;
     std::unique_ptr<Context> context;  // on which its work is enqueued
     Event merged;                      // recorded after all operations up to the last end of a merge

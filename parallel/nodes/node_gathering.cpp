@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "muster/parallel/exchange/tensor_parts.h"
 
