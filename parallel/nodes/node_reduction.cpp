@@ -1,7 +1,6 @@
 #include "muster/parallel/nodes/node_reduction.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "muster/parallel/exchange/tensor_parts.h"
@@ -121,10 +120,8 @@ void NodeReduction::addUp(const NodeMean& mean, Transfer& transfer) {
 void NodeReduction::finish(const NodeMean& mean, Transfer& transfer) {
   link_.wait(transfer.back);
   const Tensor result = part(mean.into, transfer.piece);
-  for (int l = 0; l < local_ && !mean.copies.empty(); ++l) {
-    const Tensor copy = part(mean.copies[worker(link_.node(), l)], transfer.piece);
-    if (copy.raw() != result.raw()) std::memcpy(copy.raw(), result.raw(), result.bytes());
-  }
+  for (int l = 0; l < local_ && !mean.copies.empty(); ++l)
+    copyOnHost(part(mean.copies[worker(link_.node(), l)], transfer.piece), result);
 }
 
 }  // namespace muster

@@ -181,20 +181,16 @@ class RedisStore final : public NodeStore {
     }
   }
 
-  bool tryToConnect(Clock::time_point end) MUSTER_REQUIRES(mutex_) {
-    const auto rest = std::chrono::ceil<std::chrono::microseconds>(end - Clock::now());
-    connection_.reset(redisConnectWithTimeout(address_.host.c_str(), address_.port,
-                                              timevalOf(std::max<std::chrono::microseconds>(rest, 1ms))));
-    if (!connection_) fail("cannot be reached: there is no memory");
-    return connection_->err == 0;
-  }
-
   /// @return false if the connection has ended.
   bool connect(Clock::time_point end) MUSTER_REQUIRES(mutex_) {
-    while (!tryToConnect(end)) {
+    for (;; std::this_thread::sleep_for(50ms)) {  // the server may be restarting
+      const auto rest = std::chrono::ceil<std::chrono::microseconds>(end - Clock::now());
+      connection_.reset(redisConnectWithTimeout(address_.host.c_str(), address_.port,
+                                                timevalOf(std::max<std::chrono::microseconds>(rest, 1ms))));
+      if (!connection_) fail("cannot be reached: there is no memory");
+      if (connection_->err == 0) break;
       const std::string why = connection_->errstr;
       if (!known_ || Clock::now() >= end) fail("cannot be reached: " + why);
-      std::this_thread::sleep_for(50ms);  // the server may be restarting
     }
     fcntl(connection_->fd, F_SETFD, FD_CLOEXEC);
     redisSetTimeout(connection_.get(), timevalOf(limit_));
