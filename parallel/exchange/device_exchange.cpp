@@ -7,13 +7,6 @@
 #include "muster/core/base/log.h"
 
 namespace muster {
-namespace {
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
-
-}  // namespace
 
 DeviceExchange::DeviceExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
                                MergePlan plan, std::vector<Tensor> refused,
@@ -68,10 +61,6 @@ void DeviceExchange::abort() noexcept {
   reduction_.abort();
 }
 
-void DeviceExchange::arrive(int participant, Context& context) {
-  arrivals_[at(participant)].record(context);
-}
-
 void DeviceExchange::begin(int participant) {
   if (participant != 0) return;
   whole_ = false;
@@ -84,10 +73,6 @@ void DeviceExchange::end(int participant) {
   if (undo_) undo_->check();
   for (Member& device : devices_) device.merged.record(*device.context);
   whole_ = true;
-}
-
-void DeviceExchange::enqueueAfter(int participant, Context& context) {
-  devices_[plan_.groupOf()[at(participant)]].merged.waitOn(context);
 }
 
 void DeviceExchange::wait() {
@@ -106,13 +91,6 @@ std::unique_ptr<MergeUndo> DeviceExchange::makeUndo(MergeUndo::Options options) 
   auto undo = std::make_unique<Undo>(*this, options);
   undo_ = undo.get();
   return undo;
-}
-
-void DeviceExchange::merge(int participant, const SharedBlock& block, std::span<const double> weights,
-                           Context&, Spread* spread) {
-  if (participant != 0) return;
-  devices_.size() == 1 ? mergeOnOneDevice(block, weights, spread)
-                       : mergeAcrossDevices(block, weights, spread);
 }
 
 void DeviceExchange::eachShare(int participant, std::int64_t, Slice slice, Context&, const ShareUse& use) {
@@ -146,8 +124,10 @@ void DeviceExchange::mergeOnOneDevice(const SharedBlock& block, std::span<const 
   *spread = spreadOf(copyTo(device.distances, Device::cpu()).span<double>(), weights);
 }
 
-void DeviceExchange::mergeAcrossDevices(const SharedBlock& block, std::span<const double> weights,
-                                        Spread* spread) {
+void DeviceExchange::merge(int participant, const SharedBlock& block, std::span<const double> weights,
+                           Context&, Spread* spread) {
+  if (participant != 0) return;
+  if (devices_.size() == 1) return mergeOnOneDevice(block, weights, spread);
   const std::span<const Tensor> into = block.hasMergedCopy() ? block.mergedCopies : block.replicas;
   if (block.rule == MergeRule::Moments)
     reduction_.mergeMoments(block, weights, 0);

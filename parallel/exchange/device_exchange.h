@@ -26,10 +26,14 @@ class DeviceExchange final : public Exchange {
 
   std::unique_ptr<MergeUndo> makeUndo(MergeUndo::Options options) override;
 
-  void arrive(int participant, Context& context) override;
+  void arrive(int participant, Context& context) override {
+    arrivals_[static_cast<std::size_t>(participant)].record(context);
+  }
   void begin(int participant) override;
   void end(int participant) override;
-  void enqueueAfter(int participant, Context& context) override;
+  void enqueueAfter(int participant, Context& context) override {
+    devices_[plan_.groupOf()[static_cast<std::size_t>(participant)]].merged.waitOn(context);
+  }
   void wait() override;
   bool whole() const override { return whole_ && !broken_; }
   std::string describe() const override { return plan_.describe(); }
@@ -85,7 +89,6 @@ class DeviceExchange final : public Exchange {
   };
 
   void mergeOnOneDevice(const SharedBlock& block, std::span<const double> weights, Spread* spread);
-  void mergeAcrossDevices(const SharedBlock& block, std::span<const double> weights, Spread* spread);
   /// How far the replicas are from their mean. @param mean  [worker] on its device.
   Spread spreadAbout(std::span<const Tensor> mean, std::span<const Tensor> replicas,
                      std::span<const double> weights);

@@ -143,10 +143,6 @@ void Exchange::allGather(std::span<const std::byte> own, std::span<std::byte> al
   std::ranges::copy(own, all.begin());
 }
 
-std::unique_ptr<MergeUndo> Exchange::makeUndo(MergeUndo::Options options) {
-  return std::make_unique<MergeUndo>(*this, options);
-}
-
 void Exchange::makeStrategyBlocks(std::span<const StrategyBlock> declared) {
   std::vector<StrategyState> made;
   for (const auto& one : declared) {

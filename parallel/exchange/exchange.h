@@ -122,7 +122,9 @@ class Exchange {
 
   /// Makes what undoes failed merges, which the exchange must outlive. Call it once, after
   /// `makeStrategyBlocks` and before the first merge.
-  virtual std::unique_ptr<MergeUndo> makeUndo(MergeUndo::Options options);
+  virtual std::unique_ptr<MergeUndo> makeUndo(MergeUndo::Options options) {
+    return std::make_unique<MergeUndo>(*this, options);
+  }
   /// The context that the participant's operations use. @param own  that of its worker.
   virtual Context& opsContext(int /*participant*/, Context& own) { return own; }
   /// With `onePlace`: from now on participant 0 runs every share (true), or each runs its own. Call it while

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "muster/core/ops/non_finite.h"
 #include "muster/parallel/exchange/exchange.h"
@@ -113,7 +114,9 @@ class MergeOps {
   /// @param later  see `mean`.
   void allGatherEncoded(std::span<std::byte> all, std::span<const double> weights,
                         std::function<void(Context&)> then, const Tensor& target, bool later,
-                        Context& context);
+                        Context& context) {
+    named(target, [&] { exchange_.allGatherEncoded(all, weights, std::move(then), later, context); });
+  }
 
   /// Tensor `from` of a block's size where worker `to` can read it: itself, or else `into[to]`, to which its
   /// values are copied; over nodes, those of this participant's shares. Valid until the next `fetch` with

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <utility>
 
 #include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/exchange/tensor_parts.h"
@@ -110,12 +109,6 @@ void MergeOps::mean(std::span<const Tensor> tensors, std::span<const double> wei
   const auto own = static_cast<std::size_t>(participant_);
   if (participants() > 1 && weights[own] > 0)
     bytes_ += fragment.elements() * static_cast<std::int64_t>(sizeOf(tensors[own].dtype()));
-}
-
-void MergeOps::allGatherEncoded(std::span<std::byte> all, std::span<const double> weights,
-                                std::function<void(Context&)> then, const Tensor& target, bool later,
-                                Context& context) {
-  named(target, [&] { exchange_.allGatherEncoded(all, weights, std::move(then), later, context); });
 }
 
 void MergeOps::combine(std::span<const Tensor> target, std::initializer_list<Operand> operands,
