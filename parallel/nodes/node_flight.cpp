@@ -25,28 +25,6 @@ void Flight::launch(Work work) {
   changed_.notify_all();
 }
 
-std::int64_t Flight::launches() const {
-  const Lock lock(mutex_);
-  return count_;
-}
-
-bool Flight::idle() const {
-  const Lock lock(mutex_);
-  return done_ == count_;
-}
-
-void Flight::land(std::int64_t launches) {
-  Lock lock(mutex_);
-  while (done_ < launches) changed_.wait(lock.native());
-  if (failure_) std::rethrow_exception(failure_);
-}
-
-bool Flight::wait() noexcept {
-  Lock lock(mutex_);
-  while (done_ < count_) changed_.wait(lock.native());
-  return failure_ == nullptr;
-}
-
 void Flight::run() {
   std::optional<Context> context;
   Lock lock(mutex_);

@@ -30,12 +30,27 @@ class Flight {
 
   /// Allocates only for more work at a time than before. Used by one thread at a time.
   void launch(Work work);
-  std::int64_t launches() const;
-  bool idle() const;  // all launched work is done
+  std::int64_t launches() const {
+    const Lock lock(mutex_);
+    return count_;
+  }
+  /// Whether all launched work is done.
+  bool idle() const {
+    const Lock lock(mutex_);
+    return done_ == count_;
+  }
   /// Waits for the first `launches` launches. @throws the first failure, at every call.
-  void land(std::int64_t launches);
+  void land(std::int64_t launches) {
+    Lock lock(mutex_);
+    while (done_ < launches) changed_.wait(lock.native());
+    if (failure_) std::rethrow_exception(failure_);
+  }
   /// Waits for all launches, even after a failure. @return whether none has failed.
-  bool wait() noexcept;
+  bool wait() noexcept {
+    Lock lock(mutex_);
+    while (done_ < count_) changed_.wait(lock.native());
+    return failure_ == nullptr;
+  }
 
  private:
   void run();

@@ -51,12 +51,6 @@ void NodeGathering::answer() {
   while (gathering_ && ask(0)) answer({});
 }
 
-bool NodeGathering::awaitLaunched() {
-  bool well = true;
-  for (Flight* const flight : flights_) well = flight->wait() && well;
-  return well;
-}
-
 bool NodeGathering::ask(std::size_t block) {
   require(block <= std::numeric_limits<std::uint8_t>::max(),
           "nodes: block {} is beyond the number that can be gathered", block);

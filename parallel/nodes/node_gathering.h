@@ -27,7 +27,11 @@ class NodeGathering final : public NodeGroup {
   void gather(const SharedBlock& block, const Tensor& into) override;
   void allowGathering() override { gathering_ = true; }
   void answer() override;
-  bool awaitLaunched() override;
+  bool awaitLaunched() override {
+    bool well = true;
+    for (Flight* const flight : flights_) well = flight->wait() && well;
+    return well;
+  }
 
  private:
   /// Sends all nodes which block this node gathers (number from 1: the strategy's blocks, then the replicas'

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string_view>
 
 namespace muster {
@@ -16,11 +15,6 @@ NodeHealth::NodeHealth(int node, int nodes, const std::string& host, std::chrono
     : node_(node), host_(host), silence_(silence), lastLook_(now), lastBeat_(now) {
   for (int n = 0; n < nodes; ++n) others_.push_back({.name = fmt::format("node {}", n), .heard = now});
   of(node).name = nodeName(node, host);
-}
-
-int NodeHealth::firstLeft() const {
-  const auto left = std::ranges::find(others_, false, &Other::lost);
-  return left == others_.end() ? 0 : static_cast<int>(left - others_.begin());
 }
 
 NodeNotice NodeHealth::notice(NodeNotice::Kind kind, int culprit) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -61,7 +62,10 @@ class NodeHealth {
   bool ended(int node) const { return of(node).ended; }
   void lose(int node) { of(node).lost = true; }
   /// The first node that is not lost; 0 if all are.
-  int firstLeft() const;
+  int firstLeft() const {
+    const auto left = std::ranges::find(others_, false, &Other::lost);
+    return left == others_.end() ? 0 : static_cast<int>(left - others_.begin());
+  }
   bool failed(int node) const { return of(node).failed; }
 
   /// What this node says. @param culprit  see NodeNotice.

@@ -74,31 +74,11 @@ void NodeLink::gather(std::span<const std::byte> own, std::span<std::byte> all) 
   wait(call);
 }
 
-void NodeLink::fail() noexcept {
-  connection_->fail();
-  posted_.notify_all();
-}
-
-void NodeLink::waitIfFailed() const {
-  Lock lock(mutex_);
-  while (connection_->failed() && !stopped_) changed_.wait(lock.native());
-}
-
-bool NodeLink::failed() const {
-  const Lock lock(mutex_);
-  return connection_->failed() || stopped_;
-}
-
 int NodeLink::firstLeft() const {
   Lock lock(mutex_);
   if (!connection_->failed()) return 0;
   while (!stopped_) changed_.wait(lock.native());
   return connection_->health().firstLeft();
-}
-
-void NodeLink::requireWhole() const {
-  const Lock lock(mutex_);
-  if (connection_->failed() || stopped_) throwFailure();
 }
 
 void NodeLink::throwFailure() const {

@@ -76,12 +76,24 @@ class NodeLink {
   /// program has not. @return false after a failure.
   bool end();
   /// Reports to the other nodes that this one has failed; all calls fail from now on. Does not wait.
-  void fail() noexcept;
+  void fail() noexcept {
+    connection_->fail();
+    posted_.notify_all();
+  }
   /// After a failure of this or another node: waits until the bytes of no call are read or written any more.
-  void waitIfFailed() const;
+  void waitIfFailed() const {
+    Lock lock(mutex_);
+    while (connection_->failed() && !stopped_) changed_.wait(lock.native());
+  }
   /// @throws NodeFailure after a failure.
-  void requireWhole() const;
-  bool failed() const;
+  void requireWhole() const {
+    const Lock lock(mutex_);
+    if (connection_->failed() || stopped_) throwFailure();
+  }
+  bool failed() const {
+    const Lock lock(mutex_);
+    return connection_->failed() || stopped_;
+  }
   /// The first node that is not known to be lost; 0 unless this link has failed. Waits like `waitIfFailed`. A
   /// node that has announced a failure of its own is not lost.
   int firstLeft() const;

@@ -101,10 +101,6 @@ std::error_code DirectoryStore::place(const std::string& name, const std::string
   }
 }
 
-void DirectoryStore::put(const std::string& name, const std::string& text) {
-  if (const auto problem = place(name, text, true)) fail(directory_ / name, "written", problem);
-}
-
 bool DirectoryStore::create(const std::string& name, const std::string& text) {
   const auto problem = place(name, text, false);
   if (!problem) return true;
@@ -144,10 +140,6 @@ std::vector<std::string> DirectoryStore::names(const std::string& prefix) {
   auto found = files(prefix);
   std::erase_if(found, [](const std::string& name) { return name.ends_with(kPart); });
   return found;
-}
-
-void DirectoryStore::eraseAll(const std::string& prefix) {
-  for (const auto& name : files(prefix)) erase(name);
 }
 
 }  // namespace muster

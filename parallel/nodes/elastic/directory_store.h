@@ -16,12 +16,16 @@ class DirectoryStore final : public NodeStore {
   /// @param directory  is created if it does not exist. @throws NodeFailure if that is impossible.
   explicit DirectoryStore(std::filesystem::path directory);
   std::string describe() const override { return directory_.string(); }
-  void put(const std::string& name, const std::string& text) override;
+  void put(const std::string& name, const std::string& text) override {
+    if (const auto problem = place(name, text, true)) fail(directory_ / name, "written", problem);
+  }
   bool create(const std::string& name, const std::string& text) override;
   std::string get(const std::string& name) override;
   void erase(const std::string& name) override;
   std::vector<std::string> names(const std::string& prefix) override;
-  void eraseAll(const std::string& prefix) override;
+  void eraseAll(const std::string& prefix) override {
+    for (const auto& name : files(prefix)) erase(name);
+  }
 
  private:
   std::error_code place(const std::string& name, const std::string& text, bool replace);

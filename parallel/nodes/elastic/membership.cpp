@@ -29,21 +29,6 @@ Membership::~Membership() {
   }
 }
 
-void Membership::lost(const std::string& process) {
-  const Lock lock(mutex_);
-  rules_.lost(process, Clock::now());
-}
-
-void Membership::requireCurrent() {
-  const Lock lock(mutex_);
-  rules_.requireCurrent(store_, Clock::now());
-}
-
-int Membership::place() const {
-  const Lock lock(mutex_);
-  return rules_.place();
-}
-
 /// Rewrites the card several times in the interval after which others consider this process dead.
 void Membership::beat(const std::stop_token& stop) {
   const auto rest = std::max<std::chrono::milliseconds>(options_.silence / 10, 5ms);

@@ -34,12 +34,21 @@ class Membership {
   std::optional<Generation> next(const std::function<bool()>& stopped);
   /// If `next` threw: the rank among the remaining processes; above 0 if others continue. If the store was
   /// lost: the number in the last generation; above 0 if this process was in none.
-  int place() const;
+  int place() const {
+    const Lock lock(mutex_);
+    return rules_.place();
+  }
   /// @throws NodeFailure if the others continue without this process; call it before the results are used.
-  void requireCurrent();
+  void requireCurrent() {
+    const Lock lock(mutex_);
+    rules_.requireCurrent(store_, Clock::now());
+  }
   /// Records that this process cannot connect to `process`. If both record it, they are never in one
   /// generation.
-  void lost(const std::string& process);
+  void lost(const std::string& process) {
+    const Lock lock(mutex_);
+    rules_.lost(process, Clock::now());
+  }
   /// Whether the generation should end: a process wants to join it, which its node 0 notices, or the others
   /// have begun another one without this process.
   const std::atomic<bool>& joinRequested() const { return joinRequested_; }

@@ -125,10 +125,6 @@ std::int64_t Roster::lostBy(const std::string& process, const std::string& lost)
   return found == all.end() ? 0 : found->second;
 }
 
-bool Roster::areApart(const std::string& one, const std::string& other) const {
-  return lostBy(one, other) > 0 && lostBy(one, other) == lostBy(other, one);
-}
-
 std::vector<std::string> Roster::together(const std::vector<std::string>& ready) const {
   std::vector<std::string> chosen;
   for (const auto& one : ready) {

@@ -66,7 +66,9 @@ class Roster {
   std::vector<std::string> ready(const std::vector<std::string>& before, bool& more) const;
   /// Both say that they could not reach each other in the same generation. One that says so alone has met a
   /// process that was dead or stopped for a time.
-  bool areApart(const std::string& one, const std::string& other) const;
+  bool areApart(const std::string& one, const std::string& other) const {
+    return lostBy(one, other) > 0 && lostBy(one, other) == lostBy(other, one);
+  }
   /// This process and those of `ready` that are apart from none before them, in the order of `ready`.
   std::vector<std::string> together(const std::vector<std::string>& ready) const;
 

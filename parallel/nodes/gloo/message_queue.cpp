@@ -14,29 +14,6 @@ constexpr std::chrono::hours kForEver{100};
 
 }  // namespace
 
-void Outcomes::done(int ticket, int node, bool received) {
-  const Lock lock(mutex_);
-  done_.push_back({ticket, node, received});
-  if (news_) news_();
-}
-
-void Outcomes::lost(int node, const std::string& why) {
-  const Lock lock(mutex_);
-  losses_.push_back({node, why});
-  if (news_) news_();
-}
-
-void Outcomes::failed(std::exception_ptr problem) {
-  const Lock lock(mutex_);
-  if (!problem_) problem_ = std::move(problem);
-  if (news_) news_();
-}
-
-void Outcomes::onNews(std::function<void()> news) {
-  const Lock lock(mutex_);
-  news_ = std::move(news);
-}
-
 bool Outcomes::take(std::vector<int>& tickets, const std::function<void(int)>& hear) {
   const Lock lock(mutex_);
   const bool any = !done_.empty();

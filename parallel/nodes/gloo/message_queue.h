@@ -29,9 +29,21 @@ class Outcomes {
     std::string why;
   };
 
-  void done(int ticket, int node, bool received);
-  void lost(int node, const std::string& why);
-  void failed(std::exception_ptr problem);
+  void done(int ticket, int node, bool received) {
+    const Lock lock(mutex_);
+    done_.push_back({ticket, node, received});
+    if (news_) news_();
+  }
+  void lost(int node, const std::string& why) {
+    const Lock lock(mutex_);
+    losses_.push_back({node, why});
+    if (news_) news_();
+  }
+  void failed(std::exception_ptr problem) {
+    const Lock lock(mutex_);
+    if (!problem_) problem_ = std::move(problem);
+    if (news_) news_();
+  }
   /// Adds the tickets of the messages done since the last call.
   /// @param hear  called with the node of each message that was received.
   /// @return whether any message was done.
@@ -39,7 +51,10 @@ class Outcomes {
   /// The first loss that was not taken yet. @throws the exception given to `failed`.
   std::optional<Loss> nextLoss();
   /// Calls `news` at each outcome from now on. After `onNews({})` returns, no call is in progress.
-  void onNews(std::function<void()> news);
+  void onNews(std::function<void()> news) {
+    const Lock lock(mutex_);
+    news_ = std::move(news);
+  }
 
  private:
   struct Done {
