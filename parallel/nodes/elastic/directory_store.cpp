@@ -77,35 +77,24 @@ void DirectoryStore::fail(const std::filesystem::path& path, std::string_view wh
   throw NodeFailure(fmt::format("the store: {} cannot be {}: {}", path.string(), what, problem.message()));
 }
 
-std::filesystem::path DirectoryStore::writePart(const std::string& name, const std::string& text) {
-  auto part = directory_ / fmt::format("{}.{}-{}{}", name, number_, ++parts_, kPart);
-  const auto problem = writeText(part, text);
-  if (!problem) return part;
-  std::error_code ignored;
-  std::filesystem::remove(part, ignored);
-  fail(directory_ / name, "written", problem);
-}
-
-/// A rename replaces the file; a hard link can be created by only one process. Repeated if another process
-/// has erased the incomplete file meanwhile.
-std::error_code DirectoryStore::place(const std::string& name, const std::string& text, bool replace) {
+/// A complete file gets the name: a rename replaces the file; a hard link can be created by only one process.
+/// Repeated if another process has erased the incomplete file meanwhile.
+bool DirectoryStore::place(const std::string& name, const std::string& text, bool replace) {
+  const auto path = directory_ / name;
   for (int attempt = 1;; ++attempt) {
-    const auto part = writePart(name, text);
-    std::error_code problem, ignored;
-    if (replace)
-      std::filesystem::rename(part, directory_ / name, problem);
-    else
-      std::filesystem::create_hard_link(part, directory_ / name, problem);
+    const auto part = directory_ / fmt::format("{}.{}-{}{}", name, number_, ++parts_, kPart);
+    std::error_code ignored, problem = writeText(part, text);
+    const bool written = !problem;
+    if (written && replace)
+      std::filesystem::rename(part, path, problem);
+    else if (written)
+      std::filesystem::create_hard_link(part, path, problem);
     if (problem || !replace) std::filesystem::remove(part, ignored);
-    if (problem != std::errc::no_such_file_or_directory || attempt == kAttempts) return problem;
+    if (!problem) return true;
+    if (written && !replace && problem == std::errc::file_exists) return false;
+    if (!written || problem != std::errc::no_such_file_or_directory || attempt == kAttempts)
+      fail(path, "written", problem);
   }
-}
-
-bool DirectoryStore::create(const std::string& name, const std::string& text) {
-  const auto problem = place(name, text, false);
-  if (!problem) return true;
-  if (problem == std::errc::file_exists) return false;
-  fail(directory_ / name, "written", problem);
 }
 
 std::string DirectoryStore::get(const std::string& name) {

@@ -16,10 +16,8 @@ class DirectoryStore final : public NodeStore {
   /// @param directory  is created if it does not exist. @throws NodeFailure if that is impossible.
   explicit DirectoryStore(std::filesystem::path directory);
   std::string describe() const override { return directory_.string(); }
-  void put(const std::string& name, const std::string& text) override {
-    if (const auto problem = place(name, text, true)) fail(directory_ / name, "written", problem);
-  }
-  bool create(const std::string& name, const std::string& text) override;
+  void put(const std::string& name, const std::string& text) override { place(name, text, true); }
+  bool create(const std::string& name, const std::string& text) override { return place(name, text, false); }
   std::string get(const std::string& name) override;
   void erase(const std::string& name) override;
   std::vector<std::string> names(const std::string& prefix) override;
@@ -28,9 +26,8 @@ class DirectoryStore final : public NodeStore {
   }
 
  private:
-  std::error_code place(const std::string& name, const std::string& text, bool replace);
-  /// Writes a complete file under a name that no other thread or process uses.
-  std::filesystem::path writePart(const std::string& name, const std::string& text);
+  /// @return false if the text exists and is not replaced.
+  bool place(const std::string& name, const std::string& text, bool replace);
   /// The names of all files that begin with `prefix`, also incomplete ones.
   std::vector<std::string> files(const std::string& prefix) const;
   /// @param what  what cannot be done with the path, as in "written".
