@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string_view>
+#include <system_error>
 
 #include "muster/core/io/detail/directory_names.h"
 #include "muster/core/io/detail/uninterrupted.h"
@@ -22,6 +24,12 @@ constexpr mode_t kModeOfNewFiles = 0666;  // restricted by the process's umask
 
 std::error_code lastError() {
   return {errno, std::generic_category()};
+}
+
+/// @param what  what cannot be done with the path, as in "written".
+[[noreturn]] void failInStore(const std::filesystem::path& path, std::string_view what,
+                              const std::error_code& problem) {
+  throw NodeFailure(fmt::format("the store: {} cannot be {}: {}", path.string(), what, problem.message()));
 }
 
 /// Creates a file with this text. Does not sync it, because the texts are of no use after a power cut.
@@ -72,11 +80,6 @@ DirectoryStore::DirectoryStore(std::filesystem::path directory)
                                   directory_.string(), problem.message()));
 }
 
-void DirectoryStore::fail(const std::filesystem::path& path, std::string_view what,
-                          const std::error_code& problem) {
-  throw NodeFailure(fmt::format("the store: {} cannot be {}: {}", path.string(), what, problem.message()));
-}
-
 /// A complete file gets the name: a rename replaces the file; a hard link can be created by only one process.
 /// Repeated if another process has erased the incomplete file meanwhile.
 bool DirectoryStore::place(const std::string& name, const std::string& text, bool replace) {
@@ -93,7 +96,7 @@ bool DirectoryStore::place(const std::string& name, const std::string& text, boo
     if (!problem) return true;
     if (written && !replace && problem == std::errc::file_exists) return false;
     if (!written || problem != std::errc::no_such_file_or_directory || attempt == kAttempts)
-      fail(path, "written", problem);
+      failInStore(path, "written", problem);
   }
 }
 
@@ -105,20 +108,20 @@ std::string DirectoryStore::get(const std::string& name) {
     if (!problem) return text.size() < kMostBytes ? text : std::string();
     if (problem == std::errc::no_such_file_or_directory) return {};
     // NFS loses an open file that another node replaces: read the new one.
-    if (problem.value() != ESTALE || attempt == kAttempts) fail(path, "read", problem);
+    if (problem.value() != ESTALE || attempt == kAttempts) failInStore(path, "read", problem);
   }
 }
 
 void DirectoryStore::erase(const std::string& name) {
   std::error_code problem;
   std::filesystem::remove(directory_ / name, problem);
-  if (problem) fail(directory_ / name, "erased", problem);
+  if (problem) failInStore(directory_ / name, "erased", problem);
 }
 
 std::vector<std::string> DirectoryStore::files(const std::string& prefix) const {
   std::error_code problem;
   auto found = detail::namesIn(directory_, problem);
-  if (problem) fail(directory_, "read", problem);
+  if (problem) failInStore(directory_, "read", problem);
   std::erase_if(found, [&](const std::string& name) {
     return !name.starts_with(prefix) || name == "." || name == "..";
   });

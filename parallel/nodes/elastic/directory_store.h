@@ -3,8 +3,6 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
-#include <string_view>
-#include <system_error>
 
 #include "muster/parallel/nodes/elastic/node_store.h"
 
@@ -30,9 +28,6 @@ class DirectoryStore final : public NodeStore {
   bool place(const std::string& name, const std::string& text, bool replace);
   /// The names of all files that begin with `prefix`, also incomplete ones.
   std::vector<std::string> files(const std::string& prefix) const;
-  /// @param what  what cannot be done with the path, as in "written".
-  [[noreturn]] static void fail(const std::filesystem::path& path, std::string_view what,
-                                const std::error_code& problem);
 
   const std::filesystem::path directory_;
   const std::string number_;  // random, so that no two stores write to one file
