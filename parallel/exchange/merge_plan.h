@@ -11,11 +11,6 @@
 
 namespace muster {
 
-/// A worker's, group's or participant's number as the index of a vector.
-inline std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
-
 /// Workers whose replicas are on one device.
 struct DeviceGroup {
   Device device;
