@@ -15,7 +15,7 @@ enum Block : std::size_t { kParameters, kStatistics, kVelocity, kOwn, kGradients
 /// A replica, its mirror, and the blocks that a strategy would see.
 struct Mirrored {
   explicit Mirrored(HostMirrors::Options options) : mirrors(make(), std::move(options)) {
-    shared = sharedBlocks(mirrors.states(), UpdaterState::Average, std::vector<int>(1));
+    shared = sharedBlocks(mirrors.states(), UpdaterState::Average, std::vector<std::size_t>(1));
     mirrors.plan(shared);
     fillReplica(0);
     fillMirror(0);
