@@ -185,7 +185,7 @@ void FitCall::coordinate() {
     over = run_.decisions.isOver();
     const auto begun = std::chrono::steady_clock::now();
     usersModel_.setMoment(UsersModel::Moment::RoundEnd);
-    const auto after = [&] { return fmt::format("after iteration {}", run_.decisions.result().iteration); };
+    const auto after = [&] { return fmt::format("after iteration {}", run_.decisions.ledger().iteration); };
     try {
       endRound();
       answerNodes(after);
@@ -200,16 +200,17 @@ void FitCall::coordinate() {
 
 void FitCall::endRound() {
   const RoundResult& round = run_.decisions.result();
+  const Ledger& now = run_.decisions.ledger();
   if (round.merging) {
     const MergeEvent event{.trainer = setting_.trainer,
                            .kind = run_.decisions.report().kind,
                            .launched = run_.decisions.launched(),
                            .landed = run_.decisions.landed(),
                            .epoch = round.epoch,
-                           .iteration = round.iteration,
+                           .iteration = now.iteration,
                            .batchesInEpoch = round.inEpoch.batches,
                            .examples = round.examples,
-                           .score = round.score,
+                           .score = now.score,
                            .mergeTime = run_.shares.time(),
                            .bytes = run_.shares.bytes(),
                            .divergence = run_.decisions.report().divergence,
@@ -217,11 +218,11 @@ void FitCall::endRound() {
     for (const auto& listener : setting_.listeners)
       if (isCalledAtMerges(listener)) notify(*listener, [&](Listener& l) { l.onMerge(event); });
   }
-  if (round.verdict != Verdict::EpochOver) return;
-  EpochEvent event{setting_.trainer, round.epoch, round.iteration, 0, round.inEpoch.examples};
+  if (now.verdict != Verdict::EpochOver) return;
+  EpochEvent event{setting_.trainer, round.epoch, now.iteration, 0, round.inEpoch.examples};
   if (round.inEpoch.weight > 0) event.score = round.inEpoch.scoreSum / round.inEpoch.weight;
   notifyAll([&](Listener& l) { l.onEpochEnd(event); });
-  const EpochEvent next{setting_.trainer, round.epoch + 1, round.iteration, 0, 0};
+  const EpochEvent next{setting_.trainer, now.epoch, now.iteration, 0, 0};
   // After a stop the workers end one more round, but no epoch begins.
   if (!run_.decisions.isOver() && !setting_.stop) notifyAll([&](Listener& l) { l.onEpochStart(next); });
 }

@@ -44,7 +44,7 @@ void addContributions(Decision& into, std::span<const Contribution> contribution
     round.weight += c.weight;
     batches += c.batches;
     round.examples += c.examples;
-    round.iteration = std::max(round.iteration, c.iteration);
+    into.after.iteration = std::max(into.after.iteration, c.iteration);
   }
   require(std::isfinite(round.weight), "the weights of the workers' batches add up to {}", round.weight);
   // Steps on fully masked examples still change the parameters (decay, momentum). If there are no others,
@@ -60,11 +60,9 @@ void addContributions(Decision& into, std::span<const Contribution> contribution
   round.inEpoch.weight += round.weight;
 }
 
-/// The numbers of the round that the ledger keeps.
-void keepNumbers(Decision& decision) {
-  const RoundResult& round = decision.round;
-  decision.after.score = round.score;
-  decision.after.inEpoch = round.verdict == Verdict::EpochOver ? EpochSums{} : round.inEpoch;
+void keepSums(Decision& decision) {
+  const bool over = decision.after.verdict == Verdict::EpochOver;
+  decision.after.inEpoch = over ? EpochSums{} : decision.round.inEpoch;
 }
 
 void beginEpoch(Ledger& ledger) {
@@ -189,9 +187,9 @@ TrainingProgress progress(const Ledger& ledger, const Schedule& learningRate) {
 
 Round Decision::call() const {
   return {.weights = weights,
-          .iteration = round.iteration,
+          .iteration = after.iteration,
           .planned = after.plan.iterations,
-          .last = round.verdict != Verdict::Continue,
+          .last = after.verdict != Verdict::Continue,
           .measured = measured,
           .arrivals = landingOf(after)};
 }
@@ -201,26 +199,21 @@ void decide(const Ledger& now, std::span<const Contribution> contributions, cons
   into.after = now;
   Ledger& after = into.after;
   into.weights.resize(contributions.size());
-  into.round = {.verdict = verdictOf(contributions, votes, facts.met),
-                .epoch = now.epoch,
-                .iteration = now.iteration,
-                .inEpoch = now.inEpoch,
-                .score = now.score};
-  const bool last = into.round.verdict != Verdict::Continue;
+  into.round = {.epoch = now.epoch, .inEpoch = now.inEpoch};
+  after.verdict = verdictOf(contributions, votes, facts.met);
+  const bool last = after.verdict != Verdict::Continue;
   if (after.arrivals) after.arrivals->chooseLanding(contributions, last, facts.met);
   addContributions(into, contributions, facts.met);
   into.round.merging = into.round.trained || (last && (facts.pending || now.flights.outstanding()));
   ++after.rounds;
   after.merges += into.round.merging ? 1 : 0;
-  after.iteration = into.round.iteration;
-  after.verdict = into.round.verdict;
   into.measured = votes.measures && into.round.merging && isMeasured(after.merges);
   into.scored = false;
   // An arrival without weight lands, too: its worker takes the global parameters.
   const bool lands = after.arrivals && into.round.merging;
   after.flights.endRound(now.plan, into.call(), lands || facts.pending);
-  if (into.round.verdict == Verdict::EpochOver) beginEpoch(after);
-  keepNumbers(into);
+  if (after.verdict == Verdict::EpochOver) beginEpoch(after);
+  keepSums(into);
   if (std::ranges::none_of(contributions, &Contribution::late)) addScores(into, contributions);
 }
 
@@ -236,17 +229,18 @@ void addScores(Decision& decision, std::span<const Contribution> contributions) 
   }
   RoundResult& round = decision.round;
   if (round.trained)
-    round.score = round.weight > 0 ? scoreSum / round.weight : plainScoreSum / static_cast<double>(batches);
+    decision.after.score =
+        round.weight > 0 ? scoreSum / round.weight : plainScoreSum / static_cast<double>(batches);
   round.inEpoch.scoreSum += scoreSum;
   decision.scored = true;
-  keepNumbers(decision);
+  keepSums(decision);
 }
 
 void addPenalty(Decision& decision, double penalty) {
   if (penalty == 0) return;
-  decision.round.score += penalty;
+  decision.after.score += penalty;
   decision.round.inEpoch.scoreSum += penalty * decision.round.weight;
-  keepNumbers(decision);
+  keepSums(decision);
 }
 
 bool isMeasured(std::int64_t merge) {

@@ -36,17 +36,14 @@ struct EpochSums {
   double weight = 0;    ///< the sum of these weights
 };
 
-/// A finished round, for listeners.
+/// What is true of a finished round alone.
 struct RoundResult {
-  Verdict verdict = Verdict::Continue;
-  bool trained = false;        ///< some worker has trained in the round
-  bool merging = false;        ///< some worker has trained, or the strategy has something left to merge
-  std::int64_t epoch = 0;      ///< of the round
-  std::int64_t iteration = 0;  ///< iterations finished
-  EpochSums inEpoch;           ///< this round included
-  std::int64_t examples = 0;   ///< in the round
-  double weight = 0;           ///< in the round
-  double score = 0;            ///< of the round; if nothing was trained, of the round before
+  bool trained = false;       ///< some worker has trained in the round
+  bool merging = false;       ///< some worker has trained, or the strategy has something left to merge
+  std::int64_t epoch = 0;     ///< of the round
+  EpochSums inEpoch;          ///< this round included
+  std::int64_t examples = 0;  ///< in the round
+  double weight = 0;          ///< in the round
 };
 
 /// What a ledger knows of one worker.

@@ -125,7 +125,7 @@ void ReplicaSteps::update(const Participant& me, const Decision& decision) {
   shares_->afterReduction(me, decision);
   const bool trained = contribution_.batches > 0;
   current_.epoch = decision.round.epoch;  // changes something only if the worker trained nothing
-  current_.iteration = decision.round.iteration - 1;
+  current_.iteration = decision.after.iteration - 1;
   stampUpdate(current_);
   whole_ = false;
   double penalty = 0;

@@ -133,8 +133,7 @@ void RoundDecisions::commit() {
 }
 
 bool RoundDecisions::isOver() const {
-  return endsRun(result().verdict) ||
-         (result().verdict == Verdict::EpochOver && result().epoch == lastEpoch_);
+  return endsRun(verdict()) || (verdict() == Verdict::EpochOver && result().epoch == lastEpoch_);
 }
 
 void RoundDecisions::loseMerge() {

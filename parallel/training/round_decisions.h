@@ -154,10 +154,11 @@ class RoundDecisions {
   /// Whether the round is the run's last one.
   bool isOver() const;
   /// Whether some node calls listeners at the end of the round.
-  bool nodesListen() const { return votes_.listens || result().verdict != Verdict::Continue; }
+  bool nodesListen() const { return votes_.listens || verdict() != Verdict::Continue; }
 
   const Decision& decision() const { return transaction_.decision(); }
   const RoundResult& result() const { return decision().round; }
+  Verdict verdict() const { return decision().after.verdict; }
   /// What the replicas or merged copies hold: the state after the last round that was carried out.
   const Ledger& ledger() const { return transaction_.ledger(); }
   /// Whether the round has launched a fragment, and whether one has landed.

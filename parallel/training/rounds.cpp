@@ -70,7 +70,7 @@ Rendezvous::Turn Rounds::advance(Exchange& exchange, Order::Do done) {
     return giveAll(Order::Do::Update);
   }
   decisions_.commit();
-  if (gate_ && decisions_.ledger().verdict == Verdict::EpochOver) gate_->beginEpoch();
+  if (gate_ && decisions_.verdict() == Verdict::EpochOver) gate_->beginEpoch();
   listened_ = {};
   if (isJoined()) return Rendezvous::Turn::Coordinator;
   answerNodes(exchange);
@@ -87,7 +87,7 @@ void Rounds::decide(Exchange& exchange) {
   decisions_.decide(/*met=*/true);
   landingDue_ = false;
   // All workers wait, none is inside a step.
-  if (decisions_.result().verdict == Verdict::EpochOver) peers_.beginAll();
+  if (decisions_.verdict() == Verdict::EpochOver) peers_.beginAll();
 }
 
 Rendezvous::Turn Rounds::giveAll(Order::Do what) {

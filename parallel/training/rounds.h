@@ -101,7 +101,7 @@ class Rounds {
   }
   /// Whether the coordinator joins the end of the round that was decided.
   bool isJoined() const {
-    return options().coordinatorJoinsEveryRound || decisions_.result().verdict != Verdict::Continue;
+    return options().coordinatorJoinsEveryRound || decisions_.verdict() != Verdict::Continue;
   }
   void bring(const Participant& me, const Contribution& mine);
   // Called by the worker that arrives last.

@@ -48,10 +48,10 @@ std::string sums(const Sums& of) {
                      of.weight);
 }
 
-std::string inWords(const RoundResult& round) {
+std::string inWords(const Decision& of) {
   return fmt::format("{}, weight {}, score {}, {} examples to iteration {}",
-                     round.merging ? "merges" : "merges nothing", round.weight, round.score, round.examples,
-                     round.iteration);
+                     of.round.merging ? "merges" : "merges nothing", of.round.weight, of.after.score,
+                     of.round.examples, of.after.iteration);
 }
 
 /// What is counted between two rounds.
@@ -129,7 +129,6 @@ TEST_CASE("the verdict follows from stop, end of the epoch and pause, in this or
     const Contributions both{{.ended = has("first")}, {.ended = has("second")}};
     decide(newLedger(2), both, {.stop = has("stop"), .pause = has("pause")}, {.met = !has("apart")},
            decision);
-    CHECK(decision.round.verdict == verdict);
     CHECK(decision.after.verdict == verdict);
     CHECK(decision.call().last == (verdict != Verdict::Continue));
   }
@@ -144,7 +143,7 @@ TEST_CASE("a round adds contributions, weighted by their loss normalisers") {
   const Decision& decision = round(transaction, all);
   CHECK(decision.weights == Weights{2, 0, 6});
   // (2 + 18) / 8
-  CHECK(inWords(decision.round) == "merges, weight 8, score 2.5, 32 examples to iteration 3");
+  CHECK(inWords(decision) == "merges, weight 8, score 2.5, 32 examples to iteration 3");
   CHECK(decision.call().planned == 3);
   const Ledger& now = transaction.ledger();
   CHECK(counts(now) == "1 rounds, 1 merges, iteration 3 of epoch 0");
@@ -155,7 +154,7 @@ TEST_CASE("a round adds contributions, weighted by their loss normalisers") {
 
   const Decision& next = round(transaction, {trained(1, 4), {}, {}});
   CHECK(next.weights == Weights{2, 0, 0});
-  CHECK(next.round.score == 3);
+  CHECK(next.after.score == 3);
   CHECK(sums(next.round.inEpoch) == "4 batches, 42 examples, scores 26 of 10");
   CHECK(transaction.ledger().workers[0].batches == 2);
 }
@@ -167,13 +166,13 @@ TEST_CASE("if every example was masked, the numbers of batches are the weights")
                           {.plainScoreSum = 6, .batches = 1, .examples = 10, .iteration = 1}});
   CHECK(decision.weights == Weights{2, 1});
   // (3 + 6) / 3
-  CHECK(inWords(decision.round) == "merges, weight 0, score 3, 30 examples to iteration 2");
+  CHECK(inWords(decision) == "merges, weight 0, score 3, 30 examples to iteration 2");
   CHECK(sums(transaction.ledger().inEpoch) == "3 batches, 30 examples, scores 0 of 0");
   // Beside a worker with unmasked examples, one without them does not count.
   const Decision& mixed =
       round(transaction, {{.plainScoreSum = 3, .batches = 2, .iteration = 4}, trained(1, 3)});
   CHECK(mixed.weights == Weights{0, 2});
-  CHECK(mixed.round.score == 3);
+  CHECK(mixed.after.score == 3);
 }
 
 TEST_CASE("a round without batches merges nothing, and keeps score and counters") {
@@ -182,8 +181,8 @@ TEST_CASE("a round without batches merges nothing, and keeps score and counters"
   const Decision& empty = round(transaction, {{}, {}});
   CHECK_FALSE(empty.round.trained);
   CHECK_FALSE(empty.round.merging);
-  CHECK(empty.round.score == 3);
-  CHECK(empty.round.iteration == 1);
+  CHECK(empty.after.score == 3);
+  CHECK(empty.after.iteration == 1);
   CHECK(transaction.ledger().rounds == 2);
   CHECK(transaction.ledger().merges == 1);
 }
@@ -197,13 +196,13 @@ TEST_CASE("weights that add up to infinity open no decision") {
                        InvalidArgument);
   transaction.close(both, 0, /*failed=*/false);
   CHECK(transaction.ledger().rounds == 1);
-  CHECK(transaction.decision().round.score == 3);  // of the round before
+  CHECK(transaction.decision().after.score == 3);  // of the round before
 }
 
 TEST_CASE("the end of an epoch begins the next one, and the round keeps the epoch's sums") {
   auto transaction = begun(newLedger(2, {.nextBatch = 2, .examples = 20, .scoreSum = 1, .weight = 4}));
   const Decision& decision = round(transaction, {ended(trained(2, 2)), ended(trained(1, 1))});
-  CHECK(decision.round.verdict == Verdict::EpochOver);
+  CHECK(decision.after.verdict == Verdict::EpochOver);
   CHECK(decision.round.epoch == 0);
   CHECK(sums(decision.round.inEpoch) == "5 batches, 50 examples, scores 19 of 10");
   const Ledger& now = transaction.ledger();
@@ -249,10 +248,10 @@ TEST_CASE("late scores are added before the commit, and give what they give in t
     late.decide(Contributions{complete[0], ::late(complete[1])}, {}, {});
     CHECK_FALSE(late.decision().scored);
     CHECK(late.decision().weights == Weights{4, 2});  // known at once
-    CHECK(late.decision().round.score == 0);
+    CHECK(late.decision().after.score == 0);
     CHECK(late.decision().after.inEpoch.scoreSum == 0);
     late.commit(complete, 0);
-    CHECK(late.decision().round.score == 3);
+    CHECK(late.decision().after.score == 3);
     CHECK(late.ledger().score == inTime.ledger().score);
     CHECK(late.decision().round.inEpoch.scoreSum == 18);
     CHECK(sums(late.ledger().inEpoch) == sums(inTime.ledger().inEpoch));
@@ -264,7 +263,7 @@ TEST_CASE("the penalty of the updates is added to the score, and to the sum with
   transaction.decide(Contributions{trained(1, 1), trained(1, 1)}, {}, {});
   transaction.allCarryOut();
   transaction.commit({}, 0.5);
-  CHECK(transaction.decision().round.score == 3.5);
+  CHECK(transaction.decision().after.score == 3.5);
   CHECK(transaction.ledger().score == 3.5);
   CHECK(transaction.ledger().inEpoch.scoreSum == 14);  // 6 + 6 + 0.5 * 4
 }
@@ -309,7 +308,7 @@ TEST_CASE("a round counts if it was carried out, and leaves no trace otherwise")
           (counted ? "5 batches, 50 examples, scores 30 of 10" : "2 batches, 20 examples, scores 12 of 4"));
     CHECK(place(transaction) == (counted ? "5" : "2"));
     CHECK(now.workers[0].examples == (counted ? 30 : 10));
-    CHECK(transaction.decision().round.iteration == now.iteration);
+    CHECK(transaction.decision().after.iteration == now.iteration);
   }
 }
 
@@ -323,7 +322,7 @@ TEST_CASE("a round that is dropped ends no epoch, and moves no arrival") {
     transaction.close(all, 0, /*failed=*/true);
     CHECK(transaction.ledger().epoch == 0);
     CHECK(transaction.ledger().verdict == Verdict::Continue);
-    CHECK(transaction.decision().round.verdict == Verdict::Continue);
+    CHECK(transaction.decision().after.verdict == Verdict::Continue);
     if (!arrive) continue;
     CHECK(arriving(transaction) == "0 landings, iterations 2 and 1, unmerged 0 and 0");
     round(transaction, all);
@@ -428,12 +427,12 @@ TEST_CASE("an arrival of masked examples lands, without weight") {
 TEST_CASE("if a worker that should land has no batches, the others train the rest of the epoch") {
   auto transaction = begun(withArrivals(twoSpeeds()));
   const Decision* decision = &round(transaction, {ended(), trained(1, 1)});
-  CHECK(decision->round.verdict == Verdict::Continue);
+  CHECK(decision->after.verdict == Verdict::Continue);
   CHECK_FALSE(decision->round.merging);
   CHECK(transaction.ledger().workers[1].unmerged.batches == 1);
   CHECK(iterations(transaction.ledger(), 1, false) == std::numeric_limits<std::int64_t>::max());
   decision = &round(transaction, {ended(), ended(trained(4, 4))});
-  CHECK(decision->round.verdict == Verdict::EpochOver);
+  CHECK(decision->after.verdict == Verdict::EpochOver);
   CHECK(decision->weights == Weights{0, 8});
 }
 
@@ -630,7 +629,7 @@ TEST_CASE("nodes vote: what one node wants is decided on all, from the same cont
       Decision decision;
       decide(newLedger(4), all, votes, {}, decision);
       CHECK(decision.weights == Weights{2, 4, 6, 8});  // of 1, 2, 3 and 4 batches
-      CHECK(decision.round.verdict == (row.together.stop    ? Verdict::Stop
+      CHECK(decision.after.verdict == (row.together.stop    ? Verdict::Stop
                                        : row.together.pause ? Verdict::Pause
                                                             : Verdict::Continue));
     }

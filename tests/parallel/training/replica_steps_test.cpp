@@ -301,7 +301,7 @@ TEST_CASE("listeners of workers get each step's score, with gradients after the 
   CHECK(two.trained().batches == 1);
   CHECK(parameterOf(two) == 2);  // only the gradient, -2, is computed
   Decision decision = merged();
-  decision.round.iteration = 1;
+  decision.after.iteration = 1;
   two.steps.update(two.me(), decision);
   CHECK(parameterOf(two) == 2.5f);  // 2 - 0.5 * (-2 + 0.5 * 2)
   CHECK(two.steps.whole());
@@ -311,7 +311,7 @@ TEST_CASE("listeners of workers get each step's score, with gradients after the 
   // A worker that has trained nothing tells no listener.
   two.steps.contribution() = {};
   decision.round.epoch = 3;
-  decision.round.iteration = 8;
+  decision.after.iteration = 8;
   two.steps.update(two.me(), decision);
   CHECK(updates->calls().size() == 1);
   CHECK(two.steps.current().epoch == 3);

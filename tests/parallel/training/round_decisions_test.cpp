@@ -40,10 +40,10 @@ struct Rounds2 {
                               .ended = ended,
                               .late = late};
   }
-  const RoundResult& decide(const Votes& votes = {}) {
+  const Decision& decide(const Votes& votes = {}) {
     decisions.agree(exchange, votes);
     decisions.decide(/*met=*/true);
-    return decisions.result();
+    return decisions.decision();
   }
 
   CountingRule rule;
@@ -113,7 +113,7 @@ TEST_CASE("rounds are decided, committed and planned until the last epoch ends")
   rounds.begin(/*epochs=*/2);
   CHECK(rounds.decisions.ledger().plan.iterations == 1);
   rounds.bring(1);
-  CHECK(rounds.decide().verdict == Verdict::Continue);
+  CHECK(rounds.decide().after.verdict == Verdict::Continue);
   CHECK(rounds.decisions.result().merging);
   CHECK(rounds.rule.prepared == 1);
   CHECK(rounds.decisions.ledger().iteration == 0);  // until the commit
@@ -122,7 +122,7 @@ TEST_CASE("rounds are decided, committed and planned until the last epoch ends")
   CHECK(rounds.decisions.ledger().plan.iterations == 2);
   for (const bool last : {false, true}) {
     rounds.bring(2, /*ended=*/true);
-    CHECK(rounds.decide().verdict == Verdict::EpochOver);
+    CHECK(rounds.decide().after.verdict == Verdict::EpochOver);
     CHECK(rounds.decisions.isOver() == last);
     rounds.decisions.commit();
     CHECK(rounds.decisions.isOver() == last);
@@ -154,7 +154,7 @@ TEST_CASE("a round without batches is merged only if the strategy has something 
     rounds.rule.isPending = pending;
     rounds.begin(1);
     rounds.bring(0, /*ended=*/true);
-    CHECK(rounds.decide().merging == pending);
+    CHECK(rounds.decide().round.merging == pending);
     CHECK(rounds.rule.prepared == (pending ? 0 : -1));
   }
 }
@@ -181,7 +181,7 @@ TEST_CASE("a round of gradients that merges nothing counts, without the penalty 
   rounds.shares.setUpdated(0, 0.5);
   rounds.decisions.commit();
   rounds.bring(0);
-  CHECK_FALSE(rounds.decide().merging);
+  CHECK_FALSE(rounds.decide().round.merging);
   CHECK(rounds.shares.penalty() == 0);
   rounds.decisions.close();
   CHECK(rounds.decisions.ledger().rounds == 2);

@@ -121,7 +121,7 @@ TEST_CASE("a worker trains and merges in turns; the coordinator has its turn at 
   Trainee worker(training, 0, 3);
   std::jthread thread([&] { worker.run(); });
   REQUIRE(training.rounds.await());
-  CHECK(training.decisions.result().verdict == Verdict::EpochOver);
+  CHECK(training.decisions.verdict() == Verdict::EpochOver);
   CHECK(training.decisions.ledger().iteration == 3);
   CHECK_FALSE(training.decisions.isOver());
   training.rounds.resume();
