@@ -7,6 +7,7 @@
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/nn/state_recorder.h"
+#include "muster/parallel/agreement.h"
 #include "muster/parallel/nodes/elastic/elastic_nodes.h"
 #include "muster/parallel/nodes/elastic/model_transfer.h"
 #include "muster/parallel/nodes/node_transport.h"
@@ -50,7 +51,7 @@ void ParallelWrapper::Impl::ElasticFit::run() {
   Batch& first = parts.first.emplace();
   wrapper.session_->fitBeforeTraining(*wrapper.usersData_);
   require(wrapper.session_->prepareModel(data, 0, {}, first), "fit: the data set has no batches");
-  nodes.begin(inWords(wrapper.session_->agreement(data, lastEpoch, 0, &first)));
+  nodes.begin(inWords({wrapper.options_, wrapper.model_, data, lastEpoch, 0, &first}));
   struct Leave {
     ElasticNodes& nodes;
     bool well = false;

@@ -14,6 +14,7 @@
 #include "muster/core/nn/scale_remark.h"
 #include "muster/core/nn/shown_progress.h"
 #include "muster/core/nn/state_recorder.h"
+#include "muster/parallel/agreement.h"
 #include "muster/parallel/nodes/elastic/elastic_nodes.h"
 #include "muster/parallel/nodes/node_link.h"
 #include "muster/parallel/runtime/watched_iterator.h"
@@ -128,22 +129,6 @@ bool WrapperSession::prepareModel(DataSetIterator& data, std::int64_t epoch, con
   return true;
 }
 
-Agreement WrapperSession::agreement(const DataSetIterator& data, std::int64_t epochs, std::int64_t nextBatch,
-                                    const Batch* first) const {
-  return {.model = model_,
-          .data = data,
-          .strategy = options_.strategy,
-          .listeners = options_.listeners,
-          .workers = options_.workers,
-          .threads = options_.threadsPerWorker,
-          .onGpus = !options_.devices.front().isCpu(),
-          .mathMode = options_.mathMode,
-          .epochs = epochs,
-          .version = internalsOf(options_).version,
-          .nextBatch = nextBatch,
-          .first = first};
-}
-
 PreparedFit WrapperSession::prepareFit(DataSetIterator& users, DataSetIterator& data, std::int64_t epochs,
                                        FitParts* parts) {
   NodeLink* const link = options_.nodes.link();
@@ -164,7 +149,8 @@ PreparedFit WrapperSession::prepareFit(DataSetIterator& users, DataSetIterator& 
     makeReplicas(first.value_or(Batch()), true);
   }
   caller_.set(Activity::Kind::WaitingForWorkers);
-  if (link) requireAgreement(*link, agreement(data, epochs, begun.nextBatch, first ? &*first : nullptr));
+  if (link)
+    requireAgreement(*link, {options_, model_, data, epochs, begun.nextBatch, first ? &*first : nullptr});
   namingResumedFile(model_, [&] { replicas_.begin(fit.resumed); });
   if (parts) parts->first.reset();
   if (placements_.noCoreForReader && begun.trainedLater.empty() && !replicas_.traits().arrivals)

@@ -7,9 +7,8 @@
 
 #include "muster/parallel/parallel_wrapper.h"
 #include "muster/parallel/runtime/stall_watch.h"
-#include "muster/parallel/training/agreement.h"
-#include "muster/parallel/training/fit_setting.h"
 #include "muster/parallel/training/memory_need.h"
+#include "muster/parallel/training/replica_set.h"
 
 namespace muster {
 
@@ -41,9 +40,6 @@ class WrapperSession {
   /// @param first  its stamp receives the position of its first example.
   /// @return false if there is no batch.  @throws TrainingError for any failure.
   bool prepareModel(DataSetIterator& data, std::int64_t epoch, const EpochPosition& begun, Batch& first);
-  /// What the nodes of a training must have in common. @param first  null: it was not read.
-  Agreement agreement(const DataSetIterator& data, std::int64_t epochs, std::int64_t nextBatch,
-                      const Batch* first) const;
   /// Gives the replicas the state of the model or of its checkpoint, the same on all nodes. Waits for the
   /// other nodes. @param users  the user's iterator. @param data  what is read: its batches, joined.
   /// @param parts  of a fit over elastic nodes; else null.

@@ -99,20 +99,6 @@ TEST_CASE("a data set without batches is refused for a model that has no blocks 
   CHECK_REFUSED(prepare(withoutBlocks), "fit: the data set has no batches");
 }
 
-TEST_CASE("nodes must have the wrapper's options in common") {
-  ToyModel model;
-  TwoWorkerSession session(model, Averaging{.frequency = 3}, {.version = "7"});
-  const auto data = ToyIterator::ofValues({2, 6});
-  const Agreement agreement = session->agreement(data, 4, 5, nullptr);
-  CHECK(&agreement.model == &model);
-  CHECK(agreement.workers == 2);
-  CHECK(agreement.threads == 1);
-  CHECK_FALSE(agreement.onGpus);
-  CHECK(agreement.version == "7");
-  CHECK(agreement.epochs == 4);
-  CHECK(agreement.nextBatch == 5);
-}
-
 TEST_CASE("merged listeners are called on node 0, and on others only those that evaluate on all nodes") {
   auto validation = ToyIterator::ofValues({1});
   const auto merged = mergedListener(), ofWorkers = workerListener();

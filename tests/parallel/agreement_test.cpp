@@ -1,8 +1,8 @@
-#include "muster/parallel/training/agreement.h"
+#include "muster/parallel/agreement.h"
 
 #include "muster/core/listeners/early_stopping.h"
 #include "muster/core/listeners/evaluation_listener.h"
-#include "muster/parallel/strategies/averaging.h"
+#include "muster/parallel/training/internals.h"
 #include "tests/parallel/nodes/on_links.h"
 #include "tests/support/one_block_model.h"
 #include "tests/support/texts.h"
@@ -37,6 +37,11 @@ struct Described final : OneBlockModel {
   const std::string text;
 };
 
+std::shared_ptr<const muster::detail::Internals> ofVersion(std::string version) {
+  return std::make_shared<muster::detail::Internals>(
+      muster::detail::Internals{.version = std::move(version)});
+}
+
 /// What one node has; tests change it.
 struct Node {
   explicit Node(const ToyOptions& toy = {}) : model(toy) {}
@@ -44,18 +49,11 @@ struct Node {
   ToyModel model;
   Model& compared = model;
   ToyIterator data = ToyIterator::ofValues({1, 2, 3});
-  AnyStrategy strategy = Averaging{.frequency = 4};
-  Listeners listeners;
   Batch first;
+  ParallelOptions options{
+      .workers = 2, .strategy = Averaging{.frequency = 4}, .internals = ofVersion("1.2.3")};
 
-  Agreement agreement{.model = compared,
-                      .data = data,
-                      .strategy = strategy,
-                      .listeners = listeners,
-                      .workers = 2,
-                      .mathMode = std::nullopt,
-                      .epochs = 5,
-                      .version = "1.2.3"};
+  Agreement agreement{.options = options, .model = compared, .data = data, .epochs = 5};
 };
 
 /// What two nodes say whose models differ.
@@ -94,11 +92,11 @@ TEST_CASE("the version is compared first, then where nodes begin, then the rest;
                     load = "; load the same file on all nodes, or initialise the model with the same seed";
   const std::pair<std::string, std::function<void(Node&)>> rows[] = {
       {"", [](Node&) {}},
-      {"", [](Node& node) { node.listeners.push_back(std::make_shared<Listener>()); }},
+      {"", [](Node& node) { node.options.listeners.push_back(std::make_shared<Listener>()); }},
       {here("the version of muster", "1.2.3"),
        [](Node& node) {
-         node.agreement.version = "1.2.4";
-         node.agreement.workers = 3;
+         node.options.internals = ofVersion("1.2.4");
+         node.options.workers = 3;
          node.model.setCounters(1, 0);
        }},
       {begins +
@@ -106,14 +104,14 @@ TEST_CASE("the version is compared first, then where nodes begin, then the rest;
            "(virtual1) begins at batch 8 of epoch 1 (iteration 0) with a model that it has trained; load "
            "the same checkpoint on all nodes, or begin a new training on all",
        [](Node& node) {
-         node.agreement.workers = 3;
+         node.options.workers = 3;
          node.agreement.nextBatch = 7;
        }},
-      {here("workers on each node", "2"), [](Node& node) { node.agreement.workers = 3; }},
+      {here("workers on each node", "2"), [](Node& node) { node.options.workers = 3; }},
       {here("epochs to train", "5"), [](Node& node) { node.agreement.epochs = 6; }},
       {here("the examples of the data set", "not known"), [](Node& node) { node.data.knownExamples = 5; }},
       {here("the listeners that are called on all nodes", "none"),
-       [](Node& node) { node.listeners.push_back(std::make_shared<Named>("early stopping")); }},
+       [](Node& node) { node.options.listeners.push_back(std::make_shared<Named>("early stopping")); }},
       {state + load, [](Node& node) { node.model.setParameters({1}); }},
       {state +
            ": node 0 (virtual0) loaded no file, and node 1 (virtual1) loaded its model from "
@@ -183,7 +181,7 @@ TEST_CASE("each option of the training and of the strategy is compared") {
   }
   for (const auto& rule :
        {Averaging{.frequency = 3}, Averaging{.frequency = 4, .updaterState = UpdaterState::Keep}}) {
-    const auto problem = difference([&](Node& node) { node.strategy = rule; });
+    const auto problem = difference([&](Node& node) { node.options.strategy = rule; });
     CHECK(begins(problem, "the strategy", "averaging every 4 iterations (every=4,"));
     CHECK_CONTAINS(problem, "updaterState=average");
   }
@@ -213,8 +211,8 @@ TEST_CASE("each setting of a listener that is called on all nodes is compared") 
       auto validation = ToyIterator::ofValues({1});
       validation.knownExamples = own.validationExamples;
       for (int i = 0; i < own.evaluations; ++i)
-        node.listeners.push_back(std::make_shared<EvaluationListener>(validation, own.evaluation));
-      node.listeners.push_back(std::make_shared<EarlyStopping>(own.stopping));
+        node.options.listeners.push_back(std::make_shared<EvaluationListener>(validation, own.evaluation));
+      node.options.listeners.push_back(std::make_shared<EarlyStopping>(own.stopping));
       requireAgreement(link, node.agreement);
     });
     const bool differs = &change != changes;
@@ -251,7 +249,7 @@ TEST_CASE("first batches are compared by names, features and labels") {
 TEST_CASE("as text an agreement has a line for each item that lasts") {
   Node node;
   for (const char* const name : {"early stopping", "plateau"})
-    node.listeners.push_back(std::make_shared<Named>(name));
+    node.options.listeners.push_back(std::make_shared<Named>(name));
   node.data.knownExamples = 3;
   const std::string text = inWords(node.agreement);
   CHECK(text.starts_with("the version of muster: 1.2.3\nworkers on each node: 2\n"));
@@ -273,7 +271,7 @@ TEST_CASE("as text an agreement has a line for each item that lasts") {
 TEST_CASE("as text an item of several lines is named in each; on GPUs the devices may choose the mode") {
   Described model("{\n  layers\n}");
   Node node(model);
-  node.agreement.onGpus = true;
+  node.options.devices = {Device::cuda()};
   const std::string text = inWords(node.agreement);
   CHECK_CONTAINS(text,
                  "the configuration of the model: {\nthe configuration of the model: layers\nthe "

@@ -1,4 +1,4 @@
-#include "muster/parallel/training/agreement.h"
+#include "muster/parallel/agreement.h"
 
 #include <algorithm>
 #include <array>
@@ -15,6 +15,7 @@
 #include "muster/parallel/nodes/node_link.h"
 #include "muster/parallel/nodes/node_transport.h"
 #include "muster/parallel/training/resumption.h"
+#include "muster/parallel/wrapper_session.h"
 
 namespace muster {
 namespace {
@@ -175,27 +176,30 @@ std::string remarkOnPlace(const Agreement& own) {
 /// The items in the order in which they are compared.
 /// @param now  with what changes during the training.
 std::vector<Item> itemsOf(const Agreement& own, bool now) {
+  const ParallelOptions& options = own.options;
+  const std::string version = internalsOf(options).version;
   std::vector<Item> items;
-  items.push_back(itemOf("the version of muster", own.version.empty() ? MUSTER_VERSION : own.version));
+  items.push_back(itemOf("the version of muster", version.empty() ? MUSTER_VERSION : version));
   // Next, because a program may derive other items from it, such as the epochs that are left.
   if (now)
     items.push_back({.what = "where the training begins",
                      .hash = placeOf(own),
                      .remark = remarkOnPlace(own),
                      .advice = "load the same checkpoint on all nodes, or begin a new training on all"});
-  items.push_back(itemOf("workers on each node", own.workers));
-  items.push_back(itemOf("threads of each worker", own.threads));
-  items.push_back(itemOf("the kind of devices", own.onGpus ? "GPUs" : "CPUs"));
-  const auto mode = own.mathMode.value_or(MathMode::Float32);
-  items.push_back(itemOf("the math mode", own.onGpus && !own.mathMode ? std::string("the GPUs' default")
+  items.push_back(itemOf("workers on each node", options.workers));
+  items.push_back(itemOf("threads of each worker", options.threadsPerWorker));
+  const bool onGpus = !options.devices.front().isCpu();
+  items.push_back(itemOf("the kind of devices", onGpus ? "GPUs" : "CPUs"));
+  const auto mode = options.mathMode.value_or(MathMode::Float32);
+  items.push_back(itemOf("the math mode", onGpus && !options.mathMode ? std::string("the GPUs' default")
                                                                       : std::string(nameOf(mode))));
-  items.push_back(itemOf("the strategy", textOf(own.strategy)));
+  items.push_back(itemOf("the strategy", textOf(options.strategy)));
   items.push_back(itemOf("the training options of the model", textOf(own.model.trainingOptions())));
   items.push_back(itemOf("the configuration of the model", own.model.configurationText()));
   items.push_back(itemOf("epochs to train", own.epochs));
   items.push_back(itemOf("the examples of the data set", own.data.examples()));
   items.push_back(itemOf("the examples of a batch", own.data.batchSize()));
-  items.push_back(itemOf("the listeners that are called on all nodes", onAllNodes(own.listeners)));
+  items.push_back(itemOf("the listeners that are called on all nodes", onAllNodes(options.listeners)));
   items.push_back({.what = "the layers of the model", .hash = shapeOf(own.model)});
   if (now)
     items.push_back(
