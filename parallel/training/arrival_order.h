@@ -26,8 +26,7 @@ void requireArrivals(const ArrivalPlan& plan, int workers);
 /// together, as soon as one may continue.
 ///
 /// A value. An object is used for `deal`, for `land`, or for the functions of the wall clock; it may only
-/// land before its first deal, too. `land` steps from arrival to arrival, however many iterations are between
-/// them.
+/// land before its first deal, too. `land` steps from arrival to arrival.
 class ArrivalOrder {
  public:
   /// Begins an epoch at iteration 0. @param learningRate  of the model's updater.

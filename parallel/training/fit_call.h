@@ -7,7 +7,6 @@
 
 #include "muster/core/listeners/node_listener.h"
 #include "muster/parallel/training/fit_run.h"
-#include "muster/parallel/training/fit_setting.h"
 #include "muster/parallel/training/users_model.h"
 
 namespace muster {

@@ -72,8 +72,8 @@ class ReplicaSet {
   std::optional<std::int64_t> updatesAfterReset() const;
   /// The blocks that may differ from worker to worker. Call it once the replicas are made.
   WorkerBlocks workerBlocks() const { return {*exchange_, place_, traits_}; }
-  /// Calls WorkerBlocks::save, and `addSection` for what the rule and the ledger need. Call it after `fill`.
-  /// Over nodes it collects the state that may differ, for which the other nodes must answer.
+  /// Adds what a checkpoint holds of the replicas and of the strategy. Call it after `fill`. Over nodes it
+  /// collects the state that may differ, for which the other nodes must answer.
   /// @param means  the model lacks the means of blocks that each worker keeps.
   void addOwn(TrainingState& state, const Ledger& now, bool means);
   /// A training has failed, so the replicas' state may be anything: the next one starts from the user's

@@ -25,7 +25,7 @@ Tensor meanOf(const Tensor& all, std::span<const double> weights);
 /// @param means  the model was saved by the same rule: if there are other numbers of workers or nodes now,
 ///               blocks that permit it get means (StrategyBlock::meanForOthers).
 /// @param rule  the strategy's description, for the log.
-/// @throws SavedStateError for a saved block with numbers that are not finite, or counts that are none.
+/// @throws SavedStateError for a saved block with impossible numbers.
 void loadStrategyState(Exchange& exchange, Model& model, bool stale, bool means,
                        std::string_view rule = "the strategy");
 

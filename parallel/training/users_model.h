@@ -6,7 +6,7 @@
 
 #include "muster/core/nn/training_state.h"
 #include "muster/parallel/training/fit_run.h"
-#include "muster/parallel/training/fit_setting.h"
+#include "muster/parallel/training/replica_set.h"
 
 namespace muster {
 

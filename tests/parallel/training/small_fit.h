@@ -1,7 +1,7 @@
 #pragma once
 
 #include "muster/parallel/strategies/averaging.h"
-#include "muster/parallel/training/fit_setting.h"
+#include "muster/parallel/training/replica_set.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/toy_data.h"
 #include "tests/support/toy_model.h"
