@@ -23,7 +23,7 @@ using detail::schemaOfTypes, detail::SchemaFamilies, detail::SchemaWriter;
 
 constexpr std::string_view kChainFormat = "muster.MultiLayerConfiguration";
 constexpr std::string_view kGraphFormat = "muster.ComputationGraphConfiguration";
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kConfigurationVersion = 1;
 
 /// A network's training options, in the order of the file.
 template <typename Configuration>
@@ -48,7 +48,7 @@ void writeAccumulate(const Configuration& configuration, JsonWriter& writer) {
 
 void writeHead(std::string_view format, JsonWriter& writer) {
   writer.put("format", format);
-  writer.put("version", kVersion);
+  writer.put("version", kConfigurationVersion);
 }
 
 void readHead(std::string_view expected, JsonReader& reader) {
@@ -58,7 +58,8 @@ void readHead(std::string_view expected, JsonReader& reader) {
   reader.field("format", format);
   require(format == expected, "format: expected \"{}\", found \"{}\"", expected, format);
   reader.field("version", version);
-  require(version == kVersion, "version: this library reads version {}, found {}", kVersion, version);
+  require(version == kConfigurationVersion, "version: this library reads version {}, found {}",
+          kConfigurationVersion, version);
 }
 
 /// Visits the settings that every layer has, whatever its type.
@@ -130,7 +131,7 @@ template <typename Configuration>
 void describeHead(SchemaWriter& writer) {
   writer.put("format", {});
   writer.describe("of the format");
-  writer.put("version", {{"const", kVersion}});
+  writer.put("version", {{"const", kConfigurationVersion}});
   Configuration configuration;
   visitTraining(configuration, writer);
   writer.field("accumulate", configuration.accumulate, "batches whose gradients make one step");

@@ -17,10 +17,10 @@ struct Safetensors {  /// A tensor of the file.
     std::string name;
     Tensor values;  ///< RowMajor on the CPU
   };
-  std::vector<Entry> tensors;  ///< in the order of their data in the file
+  std::vector<Entry> tensors = {};  ///< in the order of their data in the file
   /// Names and element types of tensors that were not read, as {"mask", "BOOL"}: see readSafetensors.
-  std::map<std::string, std::string, std::less<>> others;
-  std::map<std::string, std::string> metadata;
+  std::map<std::string, std::string, std::less<>> others = {};
+  std::map<std::string, std::string> metadata = {};
 
   void add(std::string name, Tensor values) { tensors.push_back({std::move(name), std::move(values)}); }
   /// @return nullptr if there is none of that name.
