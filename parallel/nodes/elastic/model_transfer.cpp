@@ -67,7 +67,8 @@ class StateBytes {
     const auto used = std::span(sizes).first(static_cast<std::size_t>(rank));
     for (std::int64_t& size : used) number(size);
     if (reads_) one.values = allocate(type, used);
-    bytes(one.values.raw(), one.values.bytes());
+    Tensor host = one.values.device().isCpu() ? one.values : copyTo(one.values, Device::cpu());
+    bytes(host.raw(), host.bytes());
   }
   /// For as many elements as there are bytes.
   Tensor allocate(std::string_view type, std::span<const std::int64_t> sizes) const {
@@ -134,12 +135,8 @@ std::vector<std::byte> packModel(Model& model) {
               .epoch = model.epoch(),
               .updates = model.updates(),
               .score = model.score()};
-  const auto add = [](std::vector<NamedValues>& list, const std::string& name, const Tensor& values) {
-    list.push_back({name, values.device().isCpu() ? values : copyTo(values, Device::cpu())});
-  };
-  for (const StateBlock* block : sentBlocks(model)) add(state.blocks, block->name, block->values);
-  for (std::size_t l = 0; l < state.values.size(); ++l)
-    for (const auto& [name, values] : *sentValues(model)[l]) add(state.values[l], name, values);
+  for (const StateBlock* block : sentBlocks(model)) state.blocks.push_back({block->name, block->values});
+  for (std::size_t l = 0; l < state.values.size(); ++l) state.values[l] = *sentValues(model)[l];
   StateBytes bytes;
   state.visit(bytes);
   return bytes.take();
