@@ -26,7 +26,7 @@ struct MembershipOptions {
   int minNodes = 1;
   std::chrono::milliseconds silence{0};   ///< a process that has not written for half of this time is dead
   std::chrono::milliseconds patience{0};  ///< how long to wait for `minNodes`
-  /// What all members must have in common, one line for each item.
+  /// What all members must have in common: a line for each item, each ended by "\n", also the last.
   std::string common = {};
 };
 
