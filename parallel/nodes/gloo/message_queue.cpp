@@ -56,7 +56,8 @@ void MessageQueue::begin(const NodeMessage& message, int ticket) {
   const Lock lock(mutex_);
   const auto& bytes = message.bytes;
   const Announcement announced{.channel = message.channel, .bytes = static_cast<std::int64_t>(bytes.size())};
-  Transfer& transfer = transfers_.emplace_back(message, ticket, announced);
+  transfers_.push_back(Transfer{.message = message, .ticket = ticket, .announcement = announced});
+  Transfer& transfer = transfers_.back();
   transfer.head = context_->createUnboundBuffer(&transfer.announcement, sizeof(Announcement));
   transfer.body = context_->createUnboundBuffer(bytes.data(), bytes.size());
   const auto headName = static_cast<std::uint64_t>(message.channel) << 32U,
