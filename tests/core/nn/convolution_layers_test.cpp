@@ -1,3 +1,4 @@
+#include "muster/core/nn/layer.h"
 #include "muster/core/nn/layers.h"
 #include "tests/support/test.h"
 
