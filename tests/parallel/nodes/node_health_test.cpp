@@ -1,6 +1,7 @@
 #include "muster/parallel/nodes/node_health.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <string>
 

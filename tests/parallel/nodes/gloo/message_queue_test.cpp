@@ -1,5 +1,7 @@
 #include "muster/parallel/nodes/gloo/message_queue.h"
 
+#include <gloo/transport/unbound_buffer.h>
+
 #include "tests/support/thrown.h"
 
 using namespace muster;
