@@ -42,7 +42,8 @@ TEST_CASE("rows come in order, or by seed and epoch, and the last batch holds th
   InMemoryDataSetIterator iterator(data.features, data.labels, 2);
   for (const std::int64_t epoch : {0, 1}) CHECK(batchesOf(iterator, epoch) == Batches{{0, 1}, {2, 3}, {4}});
   const Data many(100);
-  InMemoryDataSetIterator shuffled(many.features, many.labels, 100, 5), other = shuffled;
+  InMemoryDataSetIterator shuffled(many.features, many.labels, 100, 5),
+      other(many.features, many.labels, 100, 5);
   CHECK(batchesOf(shuffled, 2) == batchesOf(other, 2));
   CHECK(batchesOf(shuffled, 2) != batchesOf(other, 3));
   CHECK(iterator.examples() == 5);

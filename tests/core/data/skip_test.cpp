@@ -71,6 +71,16 @@ std::vector<Source> sources() {
     const auto inner = transformed();
     return around(inner, new PrefetchingIterator(*inner, depth));
   };
+  const auto digits = [](DType features, MemoryPlacement placement) {
+    const auto data = std::make_shared<GeneratedDigitsIterator>(kBatch, kExamples, kSeed, true);
+    data->setFeatures(features);
+    data->setPlacement(placement);
+    return data;
+  };
+  const auto onDevice = [] {
+    return std::make_shared<InMemoryDataSetIterator>(images(), classes(), kBatch, kSeed,
+                                                     MemoryPlacement::Device);
+  };
   const auto list = [] {
     std::vector<Batch> batches(5);
     for (auto& batch : batches)
@@ -86,17 +96,19 @@ std::vector<Source> sources() {
       {"prefetch 0", [=] { return prefetching(0); }},
       {"prefetch 3", [=] { return prefetching(3); }},
       {"prefetch 50", [=] { return prefetching(50); }},
-      {"images", [] { return std::make_shared<GeneratedDigitsIterator>(kBatch, kExamples, kSeed, true); }},
-      {"images as bytes",
-       [] {
-         const auto data = std::make_shared<GeneratedDigitsIterator>(kBatch, kExamples, kSeed, true);
-         data->setFeatures(DType::UInt8);
-         return data;
+      {"images", [=] { return digits(DType::Float32, MemoryPlacement::Host); }},
+      {"images as bytes", [=] { return digits(DType::UInt8, MemoryPlacement::Host); }},
+      {"images on the device", [=] { return digits(DType::Float32, MemoryPlacement::Device); }},
+      {"images in order, limited",
+       [=] {
+         const auto set = digits(DType::Float32, MemoryPlacement::Host)->set();
+         return std::make_shared<ImageSetIterator>(set, kBatch, std::nullopt, kExamples - 5);
        }},
-      {"rows on the device",
-       [] {
-         return std::make_shared<InMemoryDataSetIterator>(images(), classes(), kBatch, kSeed,
-                                                          MemoryPlacement::Device);
+      {"rows on the device", onDevice},
+      {"rows on the device, joined",
+       [=] {
+         const std::shared_ptr<DataSetIterator> inner = onDevice();
+         return around(inner, new JoiningIterator(*inner, 2));
        }},
       {"class weights, joined",
        [] {
