@@ -10,7 +10,8 @@ PLAIN = {"plain": """
     watching_changes_nothing_test file_faults_test"""}
 SANITIZERS = {"tsan": """
     queue_test host_exchange_test device_exchange_test task_thread_test failure_test stop_test
-    asynchronous_outer_test resume_test promises_test parallel_inference_test""", "asan": """
+    asynchronous_outer_test resume_test promises_test parallel_inference_test inference_worker_test call_queue_test
+    first_failure_test watched_iterator_test""", "asan": """
     safetensors_test model_file_test checkpoint_files_test weights_test configuration_json_test json_fields_test
     input_file_test output_path_test atomic_file_test idx_test image_set_test image_folder_test file_bytes_test tar_test
     cifar10_test csv_test text_test published_test download_test file_fuzz_test"""}
