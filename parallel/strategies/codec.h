@@ -12,19 +12,28 @@ namespace muster {
 class Fields;
 
 /// Replicas are sent as they are.
-struct WholeReplicas {};
+struct WholeReplicas {
+  bool operator==(const WholeReplicas&) const = default;
+};
 /// 16 bits an element.
-struct Bf16Codec {};
+struct Bf16Codec {
+  bool operator==(const Bf16Codec&) const = default;
+};
 /// 8 bits an element, and a scale for each 256 elements: the largest of these becomes 127.
-struct Int8Codec {};
+struct Int8Codec {
+  bool operator==(const Int8Codec&) const = default;
+};
 /// 4 bits an element, and an exponent for each 256 elements: 0, or plus or minus a power of two, over seven
 /// octaves.
-struct E3M0Codec {};
+struct E3M0Codec {
+  bool operator==(const E3M0Codec&) const = default;
+};
 /// The largest elements, with their positions: 64 bits for each element sent.
 struct TopKCodec {
   /// The share of elements that is sent, in (0, 1], at least one; of a fragment, the share of each run of
   /// adjacent tensors. The padding between tensors does not count.
   double share = 0.01;
+  bool operator==(const TopKCodec&) const = default;
 };
 
 /// The change of each matrix, [outputs, the rest], as a product P Q^T of two narrow matrices: the workers
@@ -32,6 +41,7 @@ struct TopKCodec {
 /// are sent as they are. Source: Vogels, Karimireddy & Jaggi 2019.
 struct PowerSgdCodec {
   std::int64_t rank = 2;  ///< 1 to 32
+  bool operator==(const PowerSgdCodec&) const = default;
 };
 
 /// How a worker encodes the parameters that it sends to a merge. It sends the difference between its replica

@@ -23,16 +23,21 @@ struct OverlappedAveraging {
   /// The worker takes the new base and keeps what it has trained since the launch: x = base + (x - sent).
   /// With rate 1, momentum 0 and one worker this is plain training. Sources: Shen et al. 2019
   /// (CoCoD-SGD); the asynchronous averaging of Bagua (Gan et al. 2021).
-  struct Delta {};
+  struct Delta {
+    bool operator==(const Delta&) const = default;
+  };
   /// The worker is pulled towards the base: x = (1 - strength) x + strength * base. Source: Wang, Liang &
   /// Joshi 2020 (Overlap-Local-SGD), where W is the anchor.
   struct Pull {
     double strength = 0.6;  ///< in [0, 1]. 0: workers train by themselves
+    bool operator==(const Pull&) const = default;
   };
   /// At the launch the worker takes the outer step with its own part of the mean, (x - s) / workers. The mean
   /// lands as in Delta. Source: Kale, Douillard & Donchev 2025 (eager updates), where it lands one period
   /// after the launch.
-  struct Eager {};
+  struct Eager {
+    bool operator==(const Eager&) const = default;
+  };
 
   Period frequency = 2;    ///< iterations of each worker from landing to landing
   std::int64_t delay = 1;  ///< iterations from launch to landing, less than the period. 0: lands at once

@@ -132,6 +132,17 @@ TEST_CASE("a merge counts the bytes that a network would transfer") {
   CHECK(bytesOfSmallTensors(1) == 4 * padded);  // the block as it is
 }
 
+TEST_CASE("programs may compare codecs and landings") {
+  CHECK(Codec{} == Codec{WholeReplicas{}});
+  CHECK(Codec{Bf16Codec{}} != Codec{Int8Codec{}});
+  CHECK(Codec{E3M0Codec{}} == Codec{E3M0Codec{}});
+  CHECK(Codec{TopKCodec{.share = 0.1}} != Codec{TopKCodec{}});
+  CHECK(Codec{PowerSgdCodec{.rank = 3}} != Codec{PowerSgdCodec{}});
+  using Landing = decltype(OverlappedAveraging::landing);
+  CHECK(Landing{OverlappedAveraging::Eager{}} != Landing{OverlappedAveraging::Delta{}});
+  CHECK(Landing{OverlappedAveraging::Pull{.strength = 0.5}} != Landing{OverlappedAveraging::Pull{}});
+}
+
 TEST_CASE("the plan says what is sent, and codecs that a rule cannot use are refused") {
   auto model = toy();
   CHECK(wrapperOf(model, 2, Averaging{.frequency = 3, .codec = Int8Codec{}}).plan() ==
