@@ -96,7 +96,9 @@ void forgetTraining(ToyModel& model) {
 }  // namespace
 
 TEST_CASE("resumed at any merge, with any rule, the training ends with the bits of one that never ended") {
-  for (const auto& rule : ofEachKind(resumableRules()))
+  auto rules = ofEachKind(resumableRules());
+  rules.push_back({{"AdaComm", strategyNamed("averaging", "every=4,period=adacomm,period.interval=2", 4)}});
+  for (const auto& rule : rules)
     for (const int least : {1, 2, 3}) {
       const int workers = rule.workers(least);
       INFO("name ", rule.name, ", workers ", workers);
