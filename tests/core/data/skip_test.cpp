@@ -88,36 +88,35 @@ std::vector<Source> sources() {
         value = static_cast<float>(&batch - batches.data());
     return std::make_shared<ListIterator>(std::move(batches));
   };
-  return {
-      {"in memory", inMemory},
-      {"loader", [=] { return loader(false); }},
-      {"loader that drops the last batch", [=] { return loader(true); }},
-      {"transforms", transformed},
-      {"prefetch 0", [=] { return prefetching(0); }},
-      {"prefetch 3", [=] { return prefetching(3); }},
-      {"prefetch 50", [=] { return prefetching(50); }},
-      {"images", [=] { return digits(DType::Float32, MemoryPlacement::Host); }},
-      {"images as bytes", [=] { return digits(DType::UInt8, MemoryPlacement::Host); }},
-      {"images on the device", [=] { return digits(DType::Float32, MemoryPlacement::Device); }},
-      {"images in order, limited",
-       [=] {
-         const auto set = digits(DType::Float32, MemoryPlacement::Host)->set();
-         return std::make_shared<ImageSetIterator>(set, kBatch, std::nullopt, kExamples - 5);
-       }},
-      {"rows on the device", onDevice},
-      {"rows on the device, joined",
-       [=] {
-         const std::shared_ptr<DataSetIterator> inner = onDevice();
-         return around(inner, new JoiningIterator(*inner, 2));
-       }},
-      {"class weights, joined",
-       [] {
-         const auto inner = inMemory();
-         const auto weighted = around(inner, new ClassWeights(*inner, std::vector<float>(kExamples, 2)));
-         return around(weighted, new JoiningIterator(*weighted, 2));
-       }},
-      {"text", [=] { return std::make_shared<CharacterIterator>(text, 5, kBatch, kSeed); }},
-      {"the default", list}};
+  return {{"in memory", inMemory},
+          {"loader", [=] { return loader(false); }},
+          {"loader that drops the last batch", [=] { return loader(true); }},
+          {"transforms", transformed},
+          {"prefetch 0", [=] { return prefetching(0); }},
+          {"prefetch 3", [=] { return prefetching(3); }},
+          {"prefetch 50", [=] { return prefetching(50); }},
+          {"images", [=] { return digits(DType::Float32, MemoryPlacement::Host); }},
+          {"images as bytes", [=] { return digits(DType::UInt8, MemoryPlacement::Host); }},
+          {"images on the device", [=] { return digits(DType::Float32, MemoryPlacement::Device); }},
+          {"images in order, limited",
+           [=] {
+             const auto set = digits(DType::Float32, MemoryPlacement::Host)->set();
+             return std::make_shared<ImageSetIterator>(set, kBatch, std::nullopt, kExamples - 5);
+           }},
+          {"rows on the device", onDevice},
+          {"rows on the device, joined",
+           [=] {
+             const std::shared_ptr<DataSetIterator> inner = onDevice();
+             return around(inner, new JoiningIterator(*inner, 2));
+           }},
+          {"class weights, joined",
+           [] {
+             const auto inner = inMemory();
+             const auto weighted = around(inner, new ClassWeights(*inner, std::vector<float>(kExamples, 2)));
+             return around(weighted, new JoiningIterator(*weighted, 2));
+           }},
+          {"text", [=] { return std::make_shared<CharacterIterator>(text, 5, kBatch, kSeed); }},
+          {"the default", list}};
 }
 
 TEST_CASE("skipping gives the batches that reading would have given, in any epoch and from any position") {
