@@ -59,8 +59,9 @@ void readUnmerged(const TrainingState& state, Ledger& ledger) {
     Contribution& c = worker.unmerged;
     forEachNumber(c, [&](auto& number) { number = static_cast<std::decay_t<decltype(number)>>(*next++); });
     worker.examples -= c.examples;
-    requireSaved(c.weight >= 0 && c.batches >= 0 && c.examples >= 0 && c.iteration >= 0,
-                 "training state: \"{}\" has negative numbers where none may be negative", kUnmerged);
+    requireSaved(
+        c.weight >= 0 && c.batches >= 0 && c.examples >= 0 && c.iteration >= 0 && worker.examples >= 0,
+        "training state: \"{}\" has negative numbers where none may be negative", kUnmerged);
   }
 }
 

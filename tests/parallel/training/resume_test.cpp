@@ -494,7 +494,9 @@ TEST_CASE("impossible numbers in a training state are refused") {
       {averaging, "weights", 2, kLast, "\"weights\" must be finite and not negative"},
       {averaging, "rounds", 1, 0, "the strategy's plan: a round must have at least 1 iteration, got 0"},
       // More landings than trained batches: repeating their order would take for ever.
-      {arrivals, "rounds", 5, k59, "\"rounds\" has 576460752303423488 landings in an epoch with "}};
+      {arrivals, "rounds", 5, k59, "\"rounds\" has 576460752303423488 landings in an epoch with "},
+      // More examples not merged than trained.
+      {arrivals, "unmerged", 4, 1 << 20, "\"unmerged\" has negative numbers where none may be negative"}};
   for (const auto& [rule, name, at, value, begin] : rows) {
     const auto atMerges = mergesOf(rule, 2);
     Run run(rule, &atMerges[2]);
