@@ -39,7 +39,8 @@ struct ParallelWrapper::Impl::ElasticFit {
   DataSetIterator& data;
   const std::int64_t lastEpoch;
   FitParts parts = {};
-  bool inTraining = false;  // whether this node has trained in a generation
+  Listeners listeners = {};  // of the last generation that could begin
+  bool inTraining = false;   // whether this node has trained in a generation
 };
 
 void ParallelWrapper::Impl::fitOverElasticNodes(DataSetIterator& data, std::int64_t epochs) {
@@ -79,8 +80,8 @@ void ParallelWrapper::Impl::ElasticFit::run() {
 /// Calls the listeners for the end if no generation has, because the training ended between two.
 void ParallelWrapper::Impl::ElasticFit::callEnd() {
   if (std::exchange(parts.ended, true)) return;
-  forEachAtEnd(wrapper.session_->listeners(), [&](Listener& listener) {
-    if (std::ranges::find(parts.started, &listener) == parts.started.end()) return;
+  forEachAtEnd(listeners, [&](Listener& listener) {
+    if (std::ranges::none_of(parts.started, [&](const auto& one) { return one.get() == &listener; })) return;
     wrapper.caller_.set(Activity::Kind::InListener);
     try {
       listener.onFitEnd(wrapper);
@@ -104,6 +105,7 @@ bool ParallelWrapper::Impl::ElasticFit::trainGeneration() {
             nodes.generation().number, nodes.node(), nodes.nodes(), model.iteration(), model.epoch() + 1,
             plural(position ? position->nextBatch : 0, "batch", "batches"));
     wrapper.beginSession();
+    listeners = wrapper.session_->listeners();
     return model.epoch() < lastEpoch && wrapper.fitHere(data, lastEpoch - model.epoch(), &parts);
   } catch (const TrainingError& error) {
     if (!isOfAnotherNode(error.cause())) throw;

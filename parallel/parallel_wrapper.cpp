@@ -81,7 +81,7 @@ void ParallelWrapper::Impl::beginSession() {
 
 std::vector<WorkerTimes> ParallelWrapper::Impl::workerTimes() const {
   const Lock lock(timesMutex_);
-  return sumOf(timesBefore_, replicas().times());
+  return session_ ? sumOf(timesBefore_, replicas().times()) : timesBefore_;
 }
 
 Model& ParallelWrapper::Impl::model() {
@@ -119,6 +119,7 @@ void ParallelWrapper::Impl::fit(DataSetIterator& users, std::int64_t epochs, con
   stop_ = false;
   const std::stop_callback stopWhenAsked(stop, [this] { stop_ = true; });
   usersData_ = &users;
+  if (!session_) beginSession();
   if (options_.nodes.elastic() && epochs > 0) {
     failing.dismiss();  // elastic nodes have other links later
     return fitOverElasticNodes(data, epochs);

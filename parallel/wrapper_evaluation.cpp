@@ -14,6 +14,7 @@ AnyEvaluation ParallelWrapper::Impl::evaluateTask(DataSetIterator& data, std::op
     model_.requireNotTrainedElsewhere("evaluate");
     requireNotRead(data, "evaluate");
     const ArithmeticScope arithmetic(model_.context().threads());
+    if (!session_) beginSession();
     const StallWatch::Scope scope(session_->watch(), "evaluate()");
     return evaluate(data, task, options_.nodes.link());
   }
@@ -33,6 +34,7 @@ AnyEvaluation ParallelWrapper::Impl::evaluate(DataSetIterator& data, std::option
                                               NodeLink* link) {
   if (link) link->requireWhole();
   FailingLink failing(link);
+  if (!session_) beginSession();  // in a listener, at the end of a fit over elastic nodes
   Model& model = this->model();
   model.block(BlockKind::Parameters);  // throws if the model is not initialised
   requireSameInput(data, model.inputDescription(), "evaluate");

@@ -63,6 +63,7 @@ struct ParallelWrapper::Impl final : Trainer {
   mutable Mutex timesMutex_;              // also guards the replacement of session_
   std::vector<WorkerTimes> timesBefore_;  // of earlier sessions in this `fit()`; may be empty
   TaskThread reader_{"the reader"};       // this and below have threads: destroyed before what they use
+  // Null if a new one could not be made.
   std::unique_ptr<WrapperSession> session_;
 };
 

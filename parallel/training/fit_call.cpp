@@ -94,11 +94,13 @@ bool FitCall::callStart(std::int64_t epochs) {
     for (const auto& remark : fitRemarks(model, epochs, *start.batchesPerEpoch, run_.place.workers()))
       logWarning("fit: {}", remark);
   const EpochEvent firstEpoch{setting_.trainer, model.epoch(), model.iteration(), 0, 0};
-  const auto before = setting_.parts ? setting_.parts->started : std::vector<const Listener*>{};
-  const auto isNew = [&](const Listener& l) { return std::ranges::find(before, &l) == before.end(); };
+  const auto before = setting_.parts ? setting_.parts->started : Listeners{};
+  const auto isNew = [&](const Listener& l) {
+    return std::ranges::none_of(before, [&](const auto& one) { return one.get() == &l; });
+  };
   if (setting_.parts)
     for (const auto& listener : setting_.listeners)
-      if (isNew(*listener)) setting_.parts->started.push_back(listener.get());
+      if (isNew(*listener)) setting_.parts->started.push_back(listener);
   const auto notifyNew = [&](std::string_view when, auto call) {
     return notifyAll(when, [&](Listener& l) {
       if (isNew(l)) call(l);

@@ -30,7 +30,7 @@ class TaskThread;
 /// State that a `fit()` over elastic nodes keeps from one of its parts (generations) to the next.
 struct FitParts {
   const std::atomic<bool>* regroup = nullptr;  // see RoundOptions
-  std::vector<const Listener*> started = {};   // whose onFitStart was called
+  Listeners started = {};                      // whose onFitStart was called
   bool ended = false;                          // whether onFitEnd was called
   /// The first batch of epoch 0, read to prepare the model; until it is trained, as an iterator may not be
   /// able to give it again.

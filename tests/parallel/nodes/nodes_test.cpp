@@ -9,8 +9,11 @@
 #include "tests/parallel/resumable.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/support/environment.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/on_merge.h"
+#include "tests/support/recording_listener.h"
 #include "tests/support/small_examples.h"
+#include "tests/support/thrown.h"
 #include "tests/support/unrewound.h"
 
 // Trainings over nodes that are threads of this process. `nodes_mpi_test` uses processes, `node_losses_test`
@@ -36,6 +39,25 @@ auto fitTwice(const std::vector<ToyBatch>& batches) {
     wrapper.fit(data, 1);
   };
 }
+
+/// A rule that merges nothing, and cannot be used for new nodes while `broken`.
+struct Breakable {
+  struct Rule final : Strategy {
+    explicit Rule(const bool& b) : broken(b) {}
+    std::string describe() const override { return "breakable"; }
+    StrategyTraits traits(int) const override {
+      require(!broken, "boom");
+      return {};
+    }
+    RoundPlan plan(const TrainingProgress&) override { return {.iterations = 1}; }
+    void land(int, const Round&, MergeOps&) override {}
+    const bool& broken;
+  };
+  const bool* broken = nullptr;
+
+  void validate() const {}
+  std::unique_ptr<Strategy> make() const { return std::make_unique<Rule>(*broken); }
+};
 
 }  // namespace
 
@@ -95,6 +117,30 @@ TEST_CASE("a stream that reset() does not rewind loses no batch on any node") {
   seen.clear();
   train(ElasticAlone().nodes());
   CHECK(seen.size() == 7);
+}
+
+TEST_CASE(
+    "if nothing can be made for new nodes, listeners are told of the end, and another fit() may follow") {
+  bool broken = false;
+  const auto listener = mergedListener([&](const RecordedCall& call, Trainer& trainer) {
+    if (call.event == "fitEnd") CHECK(trainer.workerTimes().size() == 2);
+    if (call.event != "merge" || call.iteration > 1) return;
+    broken = true;
+    throw NodeFailure("as if another node were lost");
+  });
+  ToyModel model;
+  auto data = ToyIterator::ofValues({2, 6, 2, 6});
+  const ElasticAlone elastic;
+  auto wrapper = builderOf(model, 2, Breakable{&broken}).nodes(elastic.nodes()).listeners({listener}).build();
+  const LogLines log;
+  CHECK_CONTAINS(thrown<Error>([&] { wrapper.fit(data); }), "boom");
+  CHECK_CONTAINS(log.all().back(), "generation 2: this is node 0 of 1, from iteration 1");
+  CHECK(listener->order() == "fitStart epochStart merge fitEnd");
+  CHECK(wrapper.workerTimes().size() == 2);
+  broken = false;
+  wrapper.fit(data);
+  CHECK(model.epoch() == 1);
+  CHECK(listener->order() == "fitStart epochStart merge fitEnd fitStart epochStart merge epochEnd fitEnd");
 }
 
 TEST_CASE("merged listeners are called on node 0 only, and a stop on one node stops all") {

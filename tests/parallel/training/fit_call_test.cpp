@@ -52,13 +52,13 @@ TEST_CASE("in a later part of a fit only new listeners are told of the start") {
   SmallFit fit(2);
   const auto before = record(fit), now = record(fit);
   const std::atomic<bool> regroup{false};
-  FitParts parts{.regroup = &regroup, .started = {before.get()}};
+  FitParts parts{.regroup = &regroup, .started = {before}};
   fit.load();
   FitCall call(fit.setting(&parts));
   trainEpoch(fit, call);
   CHECK(before->order() == "merge epochEnd fitEnd");
   CHECK(now->order() == "fitStart epochStart merge epochEnd fitEnd");
-  CHECK(parts.started == std::vector<const Listener*>{before.get(), now.get()});
+  CHECK(parts.started == Listeners{before, now});
   CHECK(parts.ended);
 }
 
