@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "muster/core/base/error.h"
 #include "muster/core/base/mutex.h"
 #include "muster/core/base/owner_process.h"
 #include "muster/parallel/parallel_wrapper.h"
@@ -31,7 +32,11 @@ struct ParallelWrapper::Impl final : Trainer {
   const DataSetIterator* trainingData() const override { return fit_ ? usersData_ : nullptr; }
 
   void fit(DataSetIterator& users, std::int64_t epochs, const std::stop_token& stop);
-  std::string plan() const { return session_->plan(); }
+  std::string plan() const {
+    require(session_ != nullptr,
+            "plan: the last fit() failed while its nodes changed; the next call begins anew");
+    return session_->plan();
+  }
   std::int64_t epochsUntil(std::int64_t epochs) const { return model_.epochsUntil(epochs); }
 
   bool running() const { return running_; }
