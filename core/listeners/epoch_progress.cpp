@@ -11,7 +11,8 @@ void EpochProgress::begin(std::int64_t epoch, std::optional<std::int64_t> batche
   progress_ = {.epoch = epoch, .epochs = progress_.epochs, .batchesPerEpoch = batches};
   lossSum_ = 0;
   begin_ = bar_.now();
-  bar_.restart();
+  // A bar may be due after several short epochs; lines between those of long epochs are for such epochs only.
+  bar_.onTerminal() ? bar_.showAgain() : bar_.restart();
 }
 
 void EpochProgress::advance(std::int64_t batches, std::int64_t examples, double lossSum) {

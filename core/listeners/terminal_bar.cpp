@@ -56,13 +56,18 @@ class TerminalBar::Screen {
   void draw(std::string bar) {
     const Lock lock(mutex_);
     bar_ = std::move(bar);
-    write_(drawing(bar_));
+    write();
+  }
+  /// Draws the last bar if it is not on the screen.
+  void drawAgain() {
+    const Lock lock(mutex_);
+    if (!drawn_ && !bar_.empty()) write();
   }
   /// Erases the bar and writes `text` in its place.
   void replace(const std::string& text) {
     const Lock lock(mutex_);
     erase();
-    bar_.clear();
+    drawn_ = false;
     if (!text.empty()) write_(text);
   }
 
@@ -74,19 +79,24 @@ class TerminalBar::Screen {
       const Lock lock(screen->mutex_);
       screen->erase();
       before ? before(level, text) : printLogLine(level, text);
-      if (!screen->bar_.empty()) screen->write_(drawing(screen->bar_));
+      if (screen->drawn_) screen->write();
     });
   }
   void unhookLog() { setLogSink(std::move(sinkBefore_)); }
 
  private:
+  void write() MUSTER_REQUIRES(mutex_) {
+    write_(drawing(bar_));
+    drawn_ = true;
+  }
   void erase() MUSTER_REQUIRES(mutex_) {
-    if (!bar_.empty()) write_("\r\x1b[J");
+    if (drawn_) write_("\r\x1b[J");
   }
 
   Mutex mutex_;
   const std::function<void(std::string_view)> write_;  // called with mutex_ held
-  std::string bar_ MUSTER_GUARDED_BY(mutex_);          // on the screen now
+  std::string bar_ MUSTER_GUARDED_BY(mutex_);          // the last one
+  bool drawn_ MUSTER_GUARDED_BY(mutex_) = false;       // it is on the screen now
   LogSink sinkBefore_;                                 // caller's thread only
 };
 
@@ -118,6 +128,10 @@ void TerminalBar::show(const std::function<std::string(int columns)>& bar, const
     screen_->draw(bar(options_.columns() - 1));
   else if (!line.empty())
     options_.write(line + "\n");
+}
+
+void TerminalBar::showAgain() {
+  if (onTerminal() && !due()) screen_->drawAgain();
 }
 
 void TerminalBar::print(const std::string& line) {

@@ -54,8 +54,8 @@ TEST_CASE("a terminal gets ten redraws a second, one line an epoch, and no bar a
     }
     CHECK(screen.writes == before + 10);
     CHECK(screen.lines.back() ==
-          fmt::format("epoch {}/2 100% [========]  100/100  6400 samples/s  score 0.5000  0:00 left",
-                      epoch + 1));
+          (epoch == 0 ? "epoch 1/2 100% [========]  100/100  6400 samples/s  score 0.5000  0:00 left"
+                      : "epoch 2/2  91% [========>]  91/100  6400 samples/s  score 0.5000  0:01 left"));
     shown.clock += 1s;
     shown.listener.onEpochEnd({shown.trainer, epoch, 100, 0.5, 6400});
     CHECK(screen.lines.back().empty());
@@ -67,6 +67,29 @@ TEST_CASE("a terminal gets ten redraws a second, one line an epoch, and no bar a
   CHECK(screen.lines == ScreenLines{"epoch 1/2: score 0.5000, 6400 examples in 2.0 s, 3200 samples/s",
                                     "epoch 2/2: score 0.5000, 6400 examples in 2.0 s, 3200 samples/s", ""});
   CHECK_FALSE(screen.wrapped);
+}
+
+TEST_CASE("however short the epochs are, a terminal gets ten redraws a second, and the bar during each") {
+  Shown shown(true);
+  const auto& screen = shown.screen;
+  shown.start(1000);
+  int redrawn = 0;
+  for (std::int64_t epoch = 0; epoch < 100; ++epoch) {  // a second of epochs, 10 ms each
+    shown.listener.onEpochStart({.trainer = shown.trainer, .epoch = epoch});
+    CHECK(screen.lines.back().empty() == (epoch < 10));
+    const int before = screen.writes;
+    shown.clock += 10ms;
+    shown.merge(100, 6400, 0.5);
+    redrawn += screen.writes - before;
+    if (epoch >= 9)
+      CHECK(screen.lines.back().starts_with(fmt::format("epoch {}/1000 ", (epoch + 1) / 10 * 10)));
+    shown.listener.onEpochEnd({shown.trainer, epoch, 100, 0.5, 6400});
+    CHECK(screen.lines.back().empty());
+  }
+  CHECK(redrawn == 10);
+  shown.listener.onFitEnd(shown.trainer);
+  CHECK(screen.lines.size() == 101);
+  CHECK(screen.lines.back().empty());
 }
 
 TEST_CASE("log lines appear above the bar, and the previous sink is restored") {

@@ -14,6 +14,7 @@ constexpr std::int64_t kElements = 40000;  // several pieces
 std::vector<std::string> withMean(const std::vector<double>& weights, double keep, float bad,
                                   const std::function<void(NodeLink&, const Tensor&)>& use) {
   return onLinks(2, [&](NodeLink& link) {
+    const FailingLink failing(&link);
     std::vector<Tensor> tensors;
     for (int w = 0; w < 4; ++w) {
       tensors.push_back(Tensor::empty({kElements}));

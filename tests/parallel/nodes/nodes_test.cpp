@@ -137,6 +137,7 @@ TEST_CASE(
   CHECK_CONTAINS(log.all().back(), "generation 2: this is node 0 of 1, from iteration 1");
   CHECK(listener->order() == "fitStart epochStart merge fitEnd");
   CHECK(wrapper.workerTimes().size() == 2);
+  CHECK_CONTAINS(thrown<Error>([&] { static_cast<void>(wrapper.plan()); }), "failed while its nodes changed");
   broken = false;
   wrapper.fit(data);
   CHECK(model.epoch() == 1);
