@@ -11,7 +11,7 @@ using namespace muster::test;
 
 namespace {
 
-constexpr std::int64_t kWidth = 37;  // more than a cache line, and no multiple of one
+constexpr std::int64_t kOddWidth = 37;  // more than a cache line, and no multiple of one
 
 std::vector<TrainingOptions> everyKindOfTraining() {
   return {{.updater = Sgd{.learningRate = 0.3}},
@@ -30,8 +30,8 @@ void checkLikeAlone(const AnyStrategy& rule, int devices) {
   for (const auto& training : everyKindOfTraining())
     for (const bool listens : {false, true}) {
       INFO("updater ", training.updater.type(), ", rule ", rule.make()->describe(), ", devices ", devices);
-      const ToyOptions options{.size = kWidth, .training = training, .statistics = true};
-      ToyIterator data(randomBatches(3, 8, 5, kWidth, true), kWidth);
+      const ToyOptions options{.size = kOddWidth, .training = training, .statistics = true};
+      ToyIterator data(randomBatches(3, 8, 5, kOddWidth, true), kOddWidth);
       ToyModel alone(options), wrapped(options);
       std::int64_t bytes = 0;
       const auto counting = onMerge([&](const MergeEvent& event) { bytes += event.bytes; });
@@ -80,12 +80,12 @@ TEST_CASE("averageUpdaters(false): after init() momentum starts at zero, as in a
     auto model = std::make_unique<MultiLayerNetwork>(MultiLayerConfiguration{
         .seed = 9,
         .updater = Nesterovs{.learningRate = 0.1, .momentum = 0.9},
-        .inputShape = {kWidth},
+        .inputShape = {kOddWidth},
         .layers = {Dense{.units = 6, .activation = Activation::Tanh}, Output{.classes = 3}}});
     model->init();
     return model;
   };
-  Tensor features = Tensor::empty({40, kWidth}), labels = Tensor::empty({40}, DType::Int64);
+  Tensor features = Tensor::empty({40, kOddWidth}), labels = Tensor::empty({40}, DType::Int64);
   for (std::int64_t i = 0; i < features.elements(); ++i)
     features.data<float>()[i] = static_cast<float>(i * 7 % 11) / 11;
   for (std::int64_t n = 0; n < 40; ++n) labels.data<std::int64_t>()[n] = n % 3;

@@ -1,6 +1,7 @@
 // W workers against one worker on the joined batches, in float64: they differ only by rounding.
 
 #include "tests/parallel/uneven_sizes.h"
+#include "tests/support/arrays.h"
 #include "tests/support/reference_model.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
@@ -10,7 +11,7 @@ using namespace muster::test;
 
 namespace {
 
-constexpr std::int64_t kInputs = 6, kClasses = 4;
+constexpr std::int64_t kFeatures = 6, kClasses = 4;
 constexpr int kSteps = 100;
 
 /// Examples with masks, in batches of these sizes. Example i does not depend on the sizes.
@@ -21,7 +22,7 @@ class SizedBatches final : public DataSetIterator {
   bool next(Batch& batch) override {
     if (next_ == sizes_.size()) return false;
     const std::int64_t n = sizes_[next_++];
-    Tensor& features = Batch::ensure(batch.features, "features", {n, kInputs}, DType::Float64);
+    Tensor& features = Batch::ensure(batch.features, "features", {n, kFeatures}, DType::Float64);
     Tensor& labels = Batch::ensure(batch.labels, "labels", {n}, DType::Int64);
     Tensor& mask = Batch::ensure(batch.masks, "mask", {n});
     const RandomStream random(17, "examples");
@@ -30,9 +31,10 @@ class SizedBatches final : public DataSetIterator {
       const auto label = static_cast<std::int64_t>(random.below(3 * example, kClasses));
       labels.data<std::int64_t>()[i] = label;
       mask.data<float>()[i] = random.uniform(3 * example + 1) < 0.1 ? 0.25f : 1.0f;
-      for (std::int64_t j = 0; j < kInputs; ++j)
-        features.data<double>()[i * kInputs + j] =
-            random.normal(1000000 + example * kInputs + static_cast<std::uint64_t>(j)) + (j == label ? 1 : 0);
+      for (std::int64_t j = 0; j < kFeatures; ++j)
+        features.data<double>()[i * kFeatures + j] =
+            random.normal(1000000 + example * kFeatures + static_cast<std::uint64_t>(j)) +
+            (j == label ? 1 : 0);
     }
     return true;
   }
@@ -43,21 +45,10 @@ class SizedBatches final : public DataSetIterator {
   std::int64_t first_ = 0;
 };
 
-/// |a - b| / |b|, Euclidean, over the parameters.
-double distance(Model& a, Model& b) {
-  const Tensor &x = a.block(BlockKind::Parameters).values, &y = b.block(BlockKind::Parameters).values;
-  double difference = 0, norm = 0;
-  for (std::int64_t i = 0; i < x.elements(); ++i) {
-    difference += std::pow(x.data<double>()[i] - y.data<double>()[i], 2);
-    norm += std::pow(y.data<double>()[i], 2);
-  }
-  return std::sqrt(difference / norm);
-}
-
 /// The distance after a hundred steps between `workers` in this mode and one on the joined batches.
 double distanceOf(TrainingMode mode, int workers, const TrainingOptions& training) {
   const ReferenceOptions options{
-      .inputs = kInputs, .classes = kClasses, .dropout = 0.3, .seed = 5, .training = training};
+      .inputs = kFeatures, .classes = kClasses, .dropout = 0.3, .seed = 5, .training = training};
   ReferenceModel many(options), one(options);
   const auto sizes = test::unevenSizes(workers, kSteps);
   SizedBatches split(sizes), together(test::joined(sizes, workers));
@@ -65,7 +56,7 @@ double distanceOf(TrainingMode mode, int workers, const TrainingOptions& trainin
   one.fit(together);
   REQUIRE(one.iteration() == kSteps);
   REQUIRE(many.iteration() == kSteps);
-  return distance(many, one);
+  return euclideanDistance(many.block(BlockKind::Parameters).values, one.block(BlockKind::Parameters).values);
 }
 
 /// Checks that it is below 1e-12 for some numbers of workers.
@@ -132,7 +123,7 @@ TEST_CASE("averaging differs from synchronous gradients for Adam, and if gradien
 }
 
 TEST_CASE("shared gradients accept only float32 models") {
-  ReferenceModel model({.inputs = kInputs, .classes = kClasses});
+  ReferenceModel model({.inputs = kFeatures, .classes = kClasses});
   SizedBatches data({2, 2});
   auto wrapper =
       ParallelWrapper::Builder(model).workers(2).trainingMode(TrainingMode::SharedGradients).build();

@@ -12,7 +12,7 @@ using namespace muster::test;
 
 namespace {
 
-std::unique_ptr<MultiLayerNetwork> network() {
+std::unique_ptr<MultiLayerNetwork> smallNetwork() {
   auto model = std::make_unique<MultiLayerNetwork>(MultiLayerConfiguration{
       .seed = 3,
       .updater = Adam{.learningRate = 0.001},
@@ -22,7 +22,7 @@ std::unique_ptr<MultiLayerNetwork> network() {
   return model;
 }
 
-ParallelWrapper wrapperOf(Model& model, int workers = 3) {
+ParallelWrapper mergedEveryTwo(Model& model, int workers = 3) {
   return toyWrapper(model, workers, 2).build();
 }
 
@@ -48,9 +48,9 @@ void repeat(const std::string& what, int count, Once once) {
 }  // namespace
 
 TEST_CASE("long runs use no more memory than short ones: epochs, fit() calls, evaluations") {
-  const auto model = network();
+  const auto model = smallNetwork();
   SmallExamples data(9);
-  auto wrapper = wrapperOf(*model);
+  auto wrapper = mergedEveryTwo(*model);
   repeat("times 100 epochs", whole() ? 20 : 10, [&] { wrapper.fit(data, 100); });
   repeat("calls of fit()", 1'000, [&] { wrapper.fit(data); });
   repeat("evaluations by the wrapper", whole() ? 10'000 : 1'000, [&] { wrapper.evaluate(data); });
@@ -58,28 +58,28 @@ TEST_CASE("long runs use no more memory than short ones: epochs, fit() calls, ev
 }
 
 TEST_CASE("long runs use no more memory than short ones: wrappers") {
-  const auto model = network();
+  const auto model = smallNetwork();
   SmallExamples data(9);
   repeat("wrappers that train and evaluate", whole() ? 1'000 : 20, [&] {
-    auto wrapper = wrapperOf(*model);
+    auto wrapper = mergedEveryTwo(*model);
     wrapper.fit(data);
     wrapper.evaluate(data);
   });
   // Of 20 wrappers the tolerance lets a leak of 55 KiB each pass, of 1,000 one of 1 KiB.
-  repeat("wrappers that are never used", whole() ? 1'000 : 20, [&] { wrapperOf(*model); });
+  repeat("wrappers that are never used", whole() ? 1'000 : 20, [&] { mergedEveryTwo(*model); });
 }
 
 TEST_CASE("two wrappers that train simultaneously have the bits of each alone") {
   const auto alone = [](int workers) {
-    const auto model = network();
+    const auto model = smallNetwork();
     SmallExamples data(9);
-    wrapperOf(*model, workers).fit(data, 20);
+    mergedEveryTwo(*model, workers).fit(data, 20);
     return stateBits(*model);
   };
-  const auto first = network(), second = network();
+  const auto first = smallNetwork(), second = smallNetwork();
   {
     SmallExamples firstData(9), secondData(9);
-    auto firstWrapper = wrapperOf(*first, 2), secondWrapper = wrapperOf(*second, 3);
+    auto firstWrapper = mergedEveryTwo(*first, 2), secondWrapper = mergedEveryTwo(*second, 3);
     const std::jthread other([&] { firstWrapper.fit(firstData, 20); });
     secondWrapper.fit(secondData, 20);
   }

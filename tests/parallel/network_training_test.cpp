@@ -6,6 +6,7 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/core/nn/batches.h"
+#include "tests/support/arrays.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/state_bits.h"
 
@@ -51,19 +52,12 @@ Batch taskBatch(std::int64_t examples, std::uint64_t seed) {
   return batch;
 }
 
-/// |a - b| / |b|, Euclidean, of the parameters.
-double distance(Model& a, Model& b) {
-  const auto x = a.block(BlockKind::Parameters).values.span<float>(),
-             y = b.block(BlockKind::Parameters).values.span<float>();
-  double difference = 0, norm = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    difference += std::pow(static_cast<double>(x[i]) - y[i], 2);
-    norm += std::pow(static_cast<double>(y[i]), 2);
-  }
-  return std::sqrt(difference / norm);
+/// Of the parameters.
+double distanceBetween(Model& a, Model& b) {
+  return euclideanDistance(a.block(BlockKind::Parameters).values, b.block(BlockKind::Parameters).values);
 }
 
-ParallelWrapper::Builder wrapperOf(Model& model, int workers, TrainingMode mode = TrainingMode::Averaging) {
+ParallelWrapper::Builder unpinned(Model& model, int workers, TrainingMode mode = TrainingMode::Averaging) {
   auto builder = ParallelWrapper::Builder(model);
   builder.workers(workers).trainingMode(mode).pinThreads(false);
   return builder;
@@ -106,13 +100,13 @@ void checkLikeOneWorker(const Configuration& configuration, int workers, Trainin
   many.init();
   one.init();
   ListIterator split(data.split), joined(data.joined);
-  wrapperOf(many, workers, mode).build().fit(split, 2);
+  unpinned(many, workers, mode).build().fit(split, 2);
   one.fit(joined, 2);
   const auto start = std::make_unique<Net>(configuration);
   start->init();
   CHECK(many.iteration() == one.iteration());
-  CHECK(distance(one, *start) > 100 * kRounding);  // the parameters have changed
-  CHECK(distance(many, one) < kRounding);
+  CHECK(distanceBetween(one, *start) > 100 * kRounding);  // the parameters have changed
+  CHECK(distanceBetween(many, one) < kRounding);
 }
 
 /// A recurrent network over sequences of different lengths, with a loss at each step.
@@ -161,7 +155,7 @@ TEST_CASE("one worker trains a network as it trains itself, bit for bit, at any 
   for (const std::int64_t frequency : {1, 3, 50}) {
     ComputationGraph model(configuration);
     model.init();
-    wrapperOf(model, 1).averagingFrequency(frequency).build().fit(data, 2);
+    unpinned(model, 1).averagingFrequency(frequency).build().fit(data, 2);
     CHECK(stateBits(model) == stateBits(alone));
   }
 }
@@ -174,7 +168,7 @@ TEST_CASE("a network has the same bits on every run, for one to four workers and
       const auto trained = [&] {
         ComputationGraph model(twoTasks(Nesterovs{.learningRate = 0.02}));
         model.init();
-        wrapperOf(model, workers).threadsPerWorker(threads).averagingFrequency(3).build().fit(data, 2);
+        unpinned(model, workers).threadsPerWorker(threads).averagingFrequency(3).build().fit(data, 2);
         return stateBits(model);
       };
       CHECK(trained() == trained());
@@ -200,10 +194,10 @@ TEST_CASE("a graph's input shapes come from the first batch, before the workers 
   auto configuration = twoTasks(Nesterovs{.learningRate = 0.05});
   ComputationGraph known(configuration);
   known.init();
-  wrapperOf(known, 3).averagingFrequency(2).build().fit(data);
+  unpinned(known, 3).averagingFrequency(2).build().fit(data);
   for (auto& input : configuration.inputs) input.shape = {};
   ComputationGraph open(configuration);
-  wrapperOf(open, 3).averagingFrequency(2).build().fit(data);
+  unpinned(open, 3).averagingFrequency(2).build().fit(data);
   CHECK(open.configuration().inputs[0].shape == kImage);
   CHECK(open.configuration().inputs[1].shape == Shape{5});
   CHECK(stateBits(open) == stateBits(known));
@@ -221,7 +215,7 @@ TEST_CASE("frozen layers of a graph stay frozen in every mode, with their statis
     ComputationGraph model(configuration);
     model.init();
     const auto before = model.clone();
-    wrapperOf(model, 2, mode).build().fit(data, 2);
+    unpinned(model, 2, mode).build().fit(data, 2);
     std::set<std::string> unchanged;
     for (const auto kind : {BlockKind::Parameters, BlockKind::Statistics})
       for (const Segment& segment : model.block(kind).segments->segments)

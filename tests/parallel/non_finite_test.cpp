@@ -12,7 +12,7 @@ using namespace muster::test;
 
 namespace {
 
-constexpr std::int64_t kExamples = 48, kBatch = 4;
+constexpr std::int64_t kRows = 48, kBatch = 4;
 
 /// The statistics of its second layer are moved before the gradient of the first one is known.
 MultiLayerConfiguration tanhNetwork() {
@@ -23,7 +23,7 @@ MultiLayerConfiguration tanhNetwork() {
 }
 
 /// @param bad  index of the example with an infinite feature; `count` or more: none.
-InMemoryDataSetIterator examples(std::int64_t count, std::int64_t bad) {
+InMemoryDataSetIterator examplesWith(std::int64_t count, std::int64_t bad) {
   Tensor features = Tensor::empty({count, 6}), labels = Tensor::empty({count}, DType::Int64);
   for (std::int64_t i = 0; i < count * 6; ++i)
     features.data<float>()[i] = 0.25f * static_cast<float>(i * i % 17 - 8);
@@ -119,7 +119,7 @@ TEST_CASE("fit() ends before a gradient that is not finite, and the model holds 
     MultiLayerNetwork model(configuration), expected(configuration);
     model.init();
     expected.init();
-    auto data = examples(kExamples, row.bad), before = examples(row.before, row.before);
+    auto data = examplesWith(kRows, row.bad), before = examplesWith(row.before, row.before);
     const auto problem = thrown<NonFiniteScore>([&] { model.fit(data); });
     CHECK_MESSAGE(problem.starts_with(row.problem), problem);
     expected.fit(before);
@@ -143,7 +143,7 @@ TEST_CASE("a user-defined apply() updates everything or nothing, and the model h
     MultiLayerNetwork model(configuration), expected(configuration);
     model.init();
     expected.init();
-    auto data = examples(kExamples, kExamples), before = examples(20, 20);  // 12 batches, five
+    auto data = examplesWith(kRows, kRows), before = examplesWith(20, 20);  // 12 batches, five
     std::string problem;
     try {
       model.fit(data);
@@ -164,7 +164,7 @@ TEST_CASE("no mode merges a gradient that is not finite: the last merge stays, a
     expected.init();
     const auto wrapperOf = [&](Model& of) { return toyWrapper(of, 4).trainingMode(mode).build(); };
     auto wrapper = wrapperOf(model);
-    auto data = examples(kExamples, 21);  // worker 1's second batch, in the second round of three
+    auto data = examplesWith(kRows, 21);  // worker 1's second batch, in the second round of three
     std::string problem;
     try {
       wrapper.fit(data);
@@ -175,11 +175,11 @@ TEST_CASE("no mode merges a gradient that is not finite: the last merge stays, a
     CHECK_MESSAGE(
         problem.starts_with("worker 1 on cpu failed in batch 6 of epoch 1: " + std::string(kProblem)),
         problem);
-    auto before = examples(16, 16);  // one round
+    auto before = examplesWith(16, 16);  // one round
     wrapperOf(expected).fit(before);
     expected.setCounters(1, 0);  // the epoch was not finished
     CHECK(stateBits(model) == stateBits(expected));
-    auto good = examples(kExamples, kExamples);
+    auto good = examplesWith(kRows, kRows);
     wrapper.fit(good);
     wrapperOf(expected).fit(good);
     CHECK(stateBits(model) == stateBits(expected));

@@ -21,7 +21,7 @@ constexpr int kTimed = 3;   // epochs
 
 /// Trains several epochs and compares the resources before and after the last ones. @return milliseconds per
 /// iteration in the fastest of these, because other programs slow some down.
-double train(const NamedRule& rule, int workers) {
+double millisecondsOf(const NamedRule& rule, int workers) {
   MultiLayerNetwork model({.seed = 3,
                            .updater = Nesterovs{.learningRate = 0.01, .momentum = 0.5},
                            .inputShape = {6},
@@ -58,7 +58,7 @@ TEST_CASE("64 workers and more on few cores finish under every rule, and memory 
     std::vector<double> times;
     for (const int workers : sizes) {
       CAPTURE(workers);
-      times.push_back(train(rule, rule.workers(workers)));
+      times.push_back(millisecondsOf(rule, rule.workers(workers)));
     }
     table += fmt::format("\n{} | {:.2f}", rule.name, fmt::join(times, " | "));
     if (whole()) std::fprintf(stderr, "%s\n", rule.name.c_str());

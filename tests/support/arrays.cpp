@@ -1,6 +1,7 @@
 #include "tests/support/arrays.h"
 #include "muster/core/base/random.h"
 
+#include <cmath>
 #include <iostream>
 
 namespace muster::test {
@@ -103,6 +104,16 @@ Tensor nanTensor(const Shape& shape, Layout layout, Device device) {
   Tensor tensor = Tensor::empty(shape, DType::Float32, Device::cpu(), layout);
   std::ranges::fill(tensor.span<float>(), std::numeric_limits<float>::quiet_NaN());
   return device.isCpu() ? tensor : copyTo(tensor, device);
+}
+
+double euclideanDistance(const Tensor& x, const Tensor& y) {
+  const Array ofX = toArray(x), ofY = toArray(y);
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < ofX.values.size(); ++i) {
+    difference += std::pow(ofX.values[i] - ofY.values[i], 2);
+    norm += std::pow(ofY.values[i], 2);
+  }
+  return std::sqrt(difference / norm);
 }
 
 Tensor filled(const Shape& shape, float value) {

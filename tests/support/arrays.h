@@ -56,6 +56,8 @@ inline Tensor toTensor(const Array& array, Device device) {
 inline Tensor nanTensor(const Shape& shape, Device device) {
   return nanTensor(shape, Layout::RowMajor, device);
 }
+/// |x - y| / |y|, of Euclidean norms.
+double euclideanDistance(const Tensor& x, const Tensor& y);
 /// Each element `value`, float32.
 Tensor filled(const Shape& shape, float value);
 /// [n] uniform in [low, high), float32 or float64; `name` chooses the numbers.
