@@ -52,10 +52,12 @@ void writeHead(std::string_view format, JsonWriter& writer) {
 }
 
 void readHead(std::string_view expected, JsonReader& reader) {
-  for (const auto name : {"format", "version"}) reader.requireField(name);
   std::string format;
   std::int64_t version = 0;
   reader.field("format", format);
+  require(!format.empty(), "format: is missing; it is \"{}\" for a chain of layers, \"{}\" for a graph",
+          kChainFormat, kGraphFormat);
+  reader.requireField("version");
   require(format == expected, "format: expected \"{}\", found \"{}\"", expected, format);
   reader.field("version", version);
   require(version == kConfigurationVersion, "version: this library reads version {}, found {}",

@@ -52,7 +52,8 @@ void visitSequencePool(Pool& layer, Fields& f) {
   f.field("name", layer.name, detail::kNameField);
   f.field("kernel", layer.kernel, "steps of a window");
   f.field("stride", layer.stride, "step from one window to the next; 0: the kernel's size");
-  f.field("padding", layer.padding, "steps of zeros before and after the sequence");
+  f.field("padding", layer.padding,
+          "steps before and after the sequence: zeros in a mean, never the maximum");
 }
 
 template <typename Pool>

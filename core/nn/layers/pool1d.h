@@ -9,7 +9,7 @@
 namespace muster {
 
 /// Maximum over windows of a sequence, feature by feature: [T, F] to [T', F], T' = (T + 2 padding - kernel) /
-/// stride + 1, rounded down. A stride of 0 is the kernel's size.
+/// stride + 1, rounded down. A stride of 0 is the kernel's size. Padding is never the maximum.
 ///
 /// Ignores masks: padded steps count with the values that they hold.
 struct MaxPool1d {

@@ -54,7 +54,8 @@ void visitImagePool(Pool& layer, Fields& f) {
   f.field("name", layer.name, detail::kNameField);
   f.field("kernel", layer.kernel, "height and width of a window");
   f.field("stride", layer.stride, "step from one window to the next; 0: the kernel's size");
-  f.field("padding", layer.padding, "zeros at the top and bottom, and at both sides");
+  f.field("padding", layer.padding,
+          "at the top and bottom, and at both sides: zeros in a mean, never the maximum");
 }
 
 template <typename Pool>

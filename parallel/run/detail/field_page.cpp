@@ -130,7 +130,7 @@ constexpr std::string_view kInFull = R"(
 ### Configurations
 
 A configuration in full is as in a model file; `muster summary --json` prints that of a run file or a model file. A
-chain has these fields:
+chain has `"format": "muster.MultiLayerConfiguration"` and these fields:
 )";
 
 /// Networks by name, chains and graphs.
@@ -143,8 +143,10 @@ std::string networksText(const json::value& networks) {
   return std::string(kNetwork) +
          familyText(networks.at(1).as_object(), {"seed", "l2", "weightDecay", "clipNorm"}, "name") +
          std::string(kInFull) + allRows(propertiesOf(0)) +
-         "\nA graph has these, and the options of training of a chain:\n" + std::string(kHead) +
-         rows(propertiesOf(1), "", ofGraphs);
+         "\nA graph has `\"format\": \"muster.ComputationGraphConfiguration\"`, these, and the options of "
+         "training "
+         "of a chain:\n" +
+         std::string(kHead) + rows(propertiesOf(1), "", ofGraphs);
 }
 
 /// Layers, vertices, initialisers, updaters and schedules.
