@@ -39,14 +39,16 @@ class Fields {
   /// fields.
   virtual void object(std::string_view name, std::string& type,
                       const std::function<void(Fields&)>& inside) = 0;
-  /// Describes the next field, for schemas and tables: a phrase without a full stop. Readers and writers
-  /// ignore it.
-  virtual void describe(std::string_view) {}
+  /// Describes the next field, for schemas and tables. Readers and writers ignore it.
+  /// @param description  a phrase without a full stop.
+  /// @param range  of a number, or of each number of a list, as an interval: "[0, 1)", or "[1, )" without a
+  ///        largest value. `validate()` checks it.
+  virtual void describe(std::string_view /*description*/, std::string_view /*range*/ = {}) {}
 
-  /// A field and its description: `f.field("units", units, "number of outputs")`.
+  /// A field, its description and its range: `f.field("units", units, "number of outputs", "[1, )")`.
   template <typename T>
-  void field(std::string_view name, T& value, std::string_view description) {
-    describe(description);
+  void field(std::string_view name, T& value, std::string_view description, std::string_view range = {}) {
+    describe(description, range);
     field(name, value);
   }
 

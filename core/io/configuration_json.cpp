@@ -4,7 +4,6 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/nearest_word.h"
-#include "muster/core/io/detail/field_ranges.h"
 #include "muster/core/io/detail/layer_json.h"
 #include "muster/core/io/detail/network_schema.h"
 #include "muster/core/io/detail/schema_writer.h"
@@ -31,13 +30,14 @@ void visitTraining(Configuration& configuration, Fields& f) {
   f.field("seed", configuration.seed, "of the initial weights and of dropout");
   f.field("updater", configuration.updater,
           "how gradients change the parameters: a name, or a type and its options");
-  f.field("l1", configuration.l1, "adds l1 times the sum of the weights without sign to the score");
-  f.field("l2", configuration.l2, "adds l2 / 2 times the sum of the squared weights to the score");
-  f.field("weightDecay", configuration.weightDecay, "each step weights lose learning rate * weightDecay * w");
-  f.field("clipNorm", configuration.clipNorm,
-          "scales the whole gradient down to this Euclidean norm; 0: off");
+  f.field("l1", configuration.l1, "adds l1 times the sum of the weights without sign to the score", "[0, )");
+  f.field("l2", configuration.l2, "adds l2 / 2 times the sum of the squared weights to the score", "[0, )");
+  f.field("weightDecay", configuration.weightDecay, "each step weights lose learning rate * weightDecay * w",
+          "[0, )");
+  f.field("clipNorm", configuration.clipNorm, "scales the whole gradient down to this Euclidean norm; 0: off",
+          "[0, )");
   f.field("clipValue", configuration.clipValue,
-          "clamps each element of the gradient to plus or minus this; 0: off");
+          "clamps each element of the gradient to plus or minus this; 0: off", "[0, )");
 }
 
 /// Omits the default 1, so that files without the option do not change.
@@ -67,7 +67,7 @@ void readHead(std::string_view expected, JsonReader& reader) {
 /// Visits the settings that every layer has, whatever its type.
 void visitSettings(LayerSettings& settings, std::string& device, Fields& f) {
   f.field("learningRate", settings.learningRate,
-          "factor of the network's learning rate for this layer, at least 0");
+          "factor of the network's learning rate for this layer, at least 0", "[0, )");
   f.field("frozen", settings.frozen, "the layer is not trained, and runs as in evaluation");
   f.field("device", device, "device of this layer, as in cuda:1; empty: the network's");
 }
@@ -136,7 +136,8 @@ void describeHead(SchemaWriter& writer) {
   writer.put("version", {{"const", kConfigurationVersion}});
   Configuration configuration;
   visitTraining(configuration, writer);
-  writer.field("accumulate", configuration.accumulate, "batches whose gradients make one step");
+  writer.field("accumulate", configuration.accumulate, "batches whose gradients make one step",
+               "[1, 1048576]");
 }
 
 json::object listOf(json::object items) {
@@ -148,7 +149,7 @@ json::object chainSchema(const SchemaFamilies& families) {
   describeHead<MultiLayerConfiguration>(writer);
   Shape inputShape;
   writer.field("inputShape", inputShape,
-               "of one example: [C, H, W], [T, F] or [F]; empty: that of the data; 0: any size");
+               "of one example: [C, H, W], [T, F] or [F]; empty: that of the data; 0: any size", "[0, )");
   writer.describe("in order; the last one is an output");
   writer.put("layers", listOf({{"$ref", "#/$defs/layer"}}));
   auto schema = writer.schema();
@@ -161,14 +162,13 @@ json::object graphSchema(const SchemaFamilies& families) {
   GraphInput anInput;
   input.describe("name, by which vertices read it");
   input.put("name", {{"type", "string"}});
-  input.field("shape", anInput.shape, "of one example; empty: that of the data");
+  input.field("shape", anInput.shape, "of one example; empty: that of the data", "[0, )");
   GraphOutput anOutput;
   output.describe("of the vertex");
   output.put("name", {{"type", "string"}});
-  output.field("weight", anOutput.weight, "factor of its loss in the score");
+  output.field("weight", anOutput.weight, "factor of its loss in the score", "[0, )");
   const auto named = [](const SchemaWriter& fields) {
     auto schema = fields.schema();
-    detail::setRanges(schema.at("properties").as_object(), "", detail::networkRanges());
     schema["required"] = json::array{"name"};
     return schema;
   };

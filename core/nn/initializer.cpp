@@ -33,9 +33,9 @@ void Init::field(std::string_view name, Fields& fields) {
   std::string type(nameOf(kind));
   fields.object(name, type, [&](Fields& inside) {
     kind = valueNamed<InitKind>("initialiser", type);
-    if (kind == InitKind::Normal) inside.field("sigma", scale, "standard deviation");
+    if (kind == InitKind::Normal) inside.field("sigma", scale, "standard deviation", "[0, )");
     if (kind == InitKind::Uniform)
-      inside.field("bound", scale, "half the width: values are from -bound to bound");
+      inside.field("bound", scale, "half the width: values are from -bound to bound", "[0, )");
     if (kind == InitKind::Constant) inside.field("value", scale, "the value of every weight");
   });
 }

@@ -49,7 +49,7 @@ struct OutputOf {
   }
   void fields(Fields& f) {
     f.field("name", name, detail::kNameField);
-    f.field("units", units, "number of outputs");
+    f.field("units", units, "number of outputs", "[1, )");
     loss.fields(f);
     f.field("activation", activation, detail::kActivationField);
     f.field("init", init, detail::kInitField);

@@ -63,7 +63,7 @@ Registry<detail::ScheduleHolder>& Schedule::registry() {
 }
 
 void FixedSchedule::fields(Fields& f) {
-  f.field("value", value, "the value at all times");
+  f.field("value", value, "the value at all times", "[0, )");
 }
 
 void FixedSchedule::validate() const {
@@ -76,10 +76,11 @@ double StepSchedule::at(std::int64_t iteration, std::int64_t epoch) const {
 }
 
 void StepSchedule::fields(Fields& f) {
-  f.field("initial", initial, "the value at the beginning");
-  f.field("decay", decay, "factor, above 0");
-  f.field("every", every, "iterations from one multiplication by decay to the next");
-  f.field("epochs", epochs, "epochs from one multiplication to the next, in place of every; 0: by every");
+  f.field("initial", initial, "the value at the beginning", "[0, )");
+  f.field("decay", decay, "factor, above 0", "(0, )");
+  f.field("every", every, "iterations from one multiplication by decay to the next", "[1, )");
+  f.field("epochs", epochs, "epochs from one multiplication to the next, in place of every; 0: by every",
+          "[0, )");
 }
 
 void StepSchedule::validate() const {
@@ -95,9 +96,9 @@ double ExponentialSchedule::at(std::int64_t iteration, std::int64_t epoch) const
 }
 
 void ExponentialSchedule::fields(Fields& f) {
-  f.field("initial", initial, "the value at the beginning");
-  f.field("decay", decay, "factor, above 0");
-  f.field("epochs", epochs, "epochs that multiply it by decay once; 0: each iteration does");
+  f.field("initial", initial, "the value at the beginning", "[0, )");
+  f.field("decay", decay, "factor, above 0", "(0, )");
+  f.field("epochs", epochs, "epochs that multiply it by decay once; 0: each iteration does", "[0, )");
 }
 
 void ExponentialSchedule::validate() const {
@@ -114,10 +115,10 @@ double CosineSchedule::at(std::int64_t iteration, std::int64_t epoch) const {
 }
 
 void CosineSchedule::fields(Fields& f) {
-  f.field("initial", initial, "the value at the beginning");
+  f.field("initial", initial, "the value at the beginning", "[0, )");
   f.field("final", final, "the value at the end, and after it");
-  f.field("iterations", iterations, "when it ends");
-  f.field("epochs", epochs, "when it ends, in place of iterations; 0: by iterations");
+  f.field("iterations", iterations, "when it ends", "[1, )");
+  f.field("epochs", epochs, "when it ends, in place of iterations; 0: by iterations", "[0, )");
 }
 
 void CosineSchedule::validate() const {
@@ -140,8 +141,8 @@ std::optional<std::int64_t> WarmUpSchedule::length() const {
 }
 
 void WarmUpSchedule::fields(Fields& f) {
-  f.field("iterations", iterations, "length of the warm-up");
-  f.field("epochs", epochs, "length of the warm-up, in place of iterations; 0: by iterations");
+  f.field("iterations", iterations, "length of the warm-up", "[1, )");
+  f.field("epochs", epochs, "length of the warm-up, in place of iterations; 0: by iterations", "[0, )");
   f.field("then", then, "the schedule that the warm-up leads to; it counts from the beginning, too");
 }
 

@@ -30,7 +30,8 @@ struct Sgd {
     return {.rule = update::MomentumRule(momentum)};
   }
   void fields(Fields& f) {
-    f.field("momentum", momentum, "share of the velocity that is kept, from 0 to below 1; 0: no velocity");
+    f.field("momentum", momentum, "share of the velocity that is kept, from 0 to below 1; 0: no velocity",
+            "[0, 1)");
   }
   void validate() const { detail::requireFraction(kType, "momentum", momentum); }
 };
@@ -51,7 +52,7 @@ struct Nesterovs {
     return {.rule = update::NesterovsRule(momentum)};
   }
   void fields(Fields& f) {
-    f.field("momentum", momentum, "share of the velocity that is kept, from 0 to below 1");
+    f.field("momentum", momentum, "share of the velocity that is kept, from 0 to below 1", "[0, 1)");
     f.field("rateInVelocity", rateInVelocity,
             "the velocity is made of steps, as in Deeplearning4j, not of gradients, as in PyTorch");
   }
@@ -69,9 +70,9 @@ struct Adam {
   std::vector<std::string> stateNames() const { return {"firstMoment", "secondMoment"}; }
   UpdateSettings settings() const { return {.rule = update::AdamRule(beta1, beta2, epsilon, epsilonHat)}; }
   void fields(Fields& f) {
-    f.field("beta1", beta1, "decay of the first moment, from 0 to below 1");
-    f.field("beta2", beta2, "decay of the second moment, from 0 to below 1");
-    f.field("epsilon", epsilon, "added to the root of the second moment");
+    f.field("beta1", beta1, "decay of the first moment, from 0 to below 1", "[0, 1)");
+    f.field("beta2", beta2, "decay of the second moment, from 0 to below 1", "[0, 1)");
+    f.field("epsilon", epsilon, "added to the root of the second moment", "(0, )");
     f.field("epsilonHat", epsilonHat,
             "adds epsilon before the correction of the moments, as Deeplearning4j and TensorFlow do; PyTorch "
             "after it");
@@ -96,13 +97,13 @@ struct AdamW {
     return {.rule = update::AdamRule(beta1, beta2, epsilon, epsilonHat), .weightDecay = weightDecay};
   }
   void fields(Fields& f) {
-    f.field("beta1", beta1, "decay of the first moment, from 0 to below 1");
-    f.field("beta2", beta2, "decay of the second moment, from 0 to below 1");
-    f.field("epsilon", epsilon, "added to the root of the second moment");
+    f.field("beta1", beta1, "decay of the first moment, from 0 to below 1", "[0, 1)");
+    f.field("beta2", beta2, "decay of the second moment, from 0 to below 1", "[0, 1)");
+    f.field("epsilon", epsilon, "added to the root of the second moment", "(0, )");
     f.field("epsilonHat", epsilonHat,
             "adds epsilon before the correction of the moments, as Deeplearning4j and TensorFlow do; PyTorch "
             "after it");
-    f.field("weightDecay", weightDecay, "decoupled weight decay; added to that of the network");
+    f.field("weightDecay", weightDecay, "decoupled weight decay; added to that of the network", "[0, )");
   }
   void validate() const {
     detail::requireFraction(kType, "beta1", beta1);
@@ -121,8 +122,8 @@ struct RmsProp {
   std::vector<std::string> stateNames() const { return {"meanSquare"}; }
   UpdateSettings settings() const { return {.rule = update::RmsPropRule(decay, epsilon)}; }
   void fields(Fields& f) {
-    f.field("decay", decay, "share of the mean square that is kept, from 0 to below 1");
-    f.field("epsilon", epsilon, "added to the root of the mean square");
+    f.field("decay", decay, "share of the mean square that is kept, from 0 to below 1", "[0, 1)");
+    f.field("epsilon", epsilon, "added to the root of the mean square", "(0, )");
   }
   void validate() const {
     detail::requireFraction(kType, "decay", decay);
@@ -138,7 +139,7 @@ struct AdaGrad {
 
   std::vector<std::string> stateNames() const { return {"sumOfSquares"}; }
   UpdateSettings settings() const { return {.rule = update::AdaGradRule(epsilon)}; }
-  void fields(Fields& f) { f.field("epsilon", epsilon, "added to the root of the sum of squares"); }
+  void fields(Fields& f) { f.field("epsilon", epsilon, "added to the root of the sum of squares", "(0, )"); }
   void validate() const { detail::requireEpsilon(kType, epsilon); }
 };
 
@@ -152,8 +153,8 @@ struct Lion {
   std::vector<std::string> stateNames() const { return {"momentum"}; }
   UpdateSettings settings() const { return {.rule = update::LionRule(beta1, beta2)}; }
   void fields(Fields& f) {
-    f.field("beta1", beta1, "weight of the momentum in the direction, from 0 to below 1");
-    f.field("beta2", beta2, "decay of the momentum, from 0 to below 1");
+    f.field("beta1", beta1, "weight of the momentum in the direction, from 0 to below 1", "[0, 1)");
+    f.field("beta2", beta2, "decay of the momentum, from 0 to below 1", "[0, 1)");
   }
   void validate() const {
     detail::requireFraction(kType, "beta1", beta1);

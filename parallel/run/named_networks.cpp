@@ -35,9 +35,9 @@ struct Common {
   void fields(Fields& f) {
     f.field("seed", seed, "of the initial weights and of dropout");
     f.field("updater", updater, "how gradients change the parameters: a name, or a type and its options");
-    f.field("l2", l2, "adds l2 / 2 times the sum of the squared weights to the score");
-    f.field("weightDecay", weightDecay, "each step weights lose learning rate * weightDecay * w");
-    f.field("clipNorm", clipNorm, "scales the whole gradient down to this Euclidean norm; 0: off");
+    f.field("l2", l2, "adds l2 / 2 times the sum of the squared weights to the score", "[0, )");
+    f.field("weightDecay", weightDecay, "each step weights lose learning rate * weightDecay * w", "[0, )");
+    f.field("clipNorm", clipNorm, "scales the whole gradient down to this Euclidean norm; 0: off", "[0, )");
   }
   template <typename Configuration>
   std::string applied(Configuration to) const {
@@ -58,9 +58,9 @@ struct Mlp {
   Shape hidden = {};
   MlpOptions options = {};
   void fields(Fields& f) {
-    f.field("hidden", hidden, "units of the hidden layers, as in [100, 50]; empty: [64]");
+    f.field("hidden", hidden, "units of the hidden layers, as in [100, 50]; empty: [64]", "[1, )");
     f.field("activation", options.activation, "of the hidden layers");
-    f.field("dropout", options.dropout, kDropout);
+    f.field("dropout", options.dropout, kDropout, "[0, 1)");
     common.fields(f);
   }
   std::string build(const NetworkFacts& facts) const {
@@ -89,12 +89,13 @@ struct Resnet18 {
   Resnet18Options options = {};
   void fields(Fields& f) {
     f.field("width", options.width,
-            "channels of the first of four stages; each has twice as many as the one before");
+            "channels of the first of four stages; each has twice as many as the one before", "[1, )");
     f.field("largeImages", options.largeImages,
             "begins with a large convolution and a pooling, for photographs");
     f.field("synchronisedNorm", options.synchronisedNorm,
             "normalises over the batches of all workers in the step");
-    f.field("normMomentum", options.normMomentum, "weight of the new batch in the running statistics");
+    f.field("normMomentum", options.normMomentum, "weight of the new batch in the running statistics",
+            "(0, 1]");
     common.fields(f);
   }
   std::string build(const NetworkFacts& facts) const {
@@ -110,10 +111,10 @@ struct CharLstm {
   Common common{.updater = Adam{.learningRate = 0.002}, .clipNorm = 5};
   CharLstmOptions options = {};
   void fields(Fields& f) {
-    f.field("units", options.units, "of each LSTM");
-    f.field("layers", options.layers, "number of LSTMs");
-    f.field("embedding", options.embedding, "features of a symbol");
-    f.field("dropout", options.dropout, kDropout);
+    f.field("units", options.units, "of each LSTM", "[1, )");
+    f.field("layers", options.layers, "number of LSTMs", "[1, )");
+    f.field("embedding", options.embedding, "features of a symbol", "[1, )");
+    f.field("dropout", options.dropout, kDropout, "[0, 1)");
     common.fields(f);
   }
   std::string build(const NetworkFacts& facts) const {
@@ -126,10 +127,10 @@ struct Gpt {
   Common common{.updater = Adam{.learningRate = 0.0005}, .weightDecay = 0.1, .clipNorm = 1};
   GptOptions options = {};
   void fields(Fields& f) {
-    f.field("layers", options.layers, "blocks of attention and a dense part");
-    f.field("heads", options.heads, "of each attention; divides the features");
-    f.field("features", options.features, "of each step");
-    f.field("dropout", options.dropout, kDropout);
+    f.field("layers", options.layers, "blocks of attention and a dense part", "[1, )");
+    f.field("heads", options.heads, "of each attention; divides the features", "[1, )");
+    f.field("features", options.features, "of each step", "[1, )");
+    f.field("dropout", options.dropout, kDropout, "[0, 1)");
     common.fields(f);
   }
   std::string build(const NetworkFacts& facts) const {

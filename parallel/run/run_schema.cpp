@@ -8,7 +8,6 @@
 #include <string_view>
 #include <utility>
 
-#include "muster/core/io/detail/field_ranges.h"
 #include "muster/core/io/detail/network_schema.h"
 #include "muster/core/io/json_value.h"
 #include "muster/parallel/run/detail/comparison_fields.h"
@@ -20,45 +19,9 @@
 namespace muster {
 
 namespace json = boost::json;
-using detail::FieldRange, detail::NetworkSchema, detail::SchemaWriter;
+using detail::NetworkSchema, detail::SchemaWriter;
 
 namespace {
-
-constexpr std::string_view kCount = "[0, 1099511627776]", kMinutes = "[0, 100000000]";
-
-constexpr FieldRange kRanges[] = {{"trainExamples", kCount},
-                                  {"testExamples", kCount},
-                                  {"validationExamples", kCount},
-                                  {"splitSeed", "[-1, 1099511627776]"},
-                                  {"batch", "[1, 65536]"},
-                                  {"seed", kCount},
-                                  {"classes", "[2, 256]"},
-                                  {"label", "[1, )"},
-                                  {"height", "[0, 32768]"},
-                                  {"width", "[0, 32768]"},
-                                  {"workers", "[1, 1024]"},
-                                  {"epochs", "[1, 1073741824]"},
-                                  {"prefetch", "[0, 1048576]"},
-                                  {"threadsPerWorker", "[1, 1024]"},
-                                  {"groups", "[1, 1024]"},
-                                  {"scoreEvery", kCount},
-                                  {"testEvery", kCount},
-                                  {"testIterations", kCount},
-                                  {"pagePort", "[0, 65535]"},
-                                  {"everyEpochs", kCount},
-                                  {"everyIterations", kCount},
-                                  {"everyMinutes", kMinutes},
-                                  {"keepLast", kCount},
-                                  {"keepEveryEpochs", kCount},
-                                  {"earlyStopping.everyEpochs", "[1, 1099511627776]"},
-                                  {"patience", kCount},
-                                  {"minImprovement", "[0, )"},
-                                  {"maxMinutes", kMinutes},
-                                  {"factor", "(0, 1)"},
-                                  {"reduceOnPlateau.patience", "[1, 1099511627776]"},
-                                  {"minFactor", "[0, 1)"},
-                                  {"seeds", "[1, 1099511627776]"},
-                                  {"target", "(, 100)"}};
 
 /// Lets an object also be a value of the field for which that may stand.
 void allowShortForm(json::object& schema, const detail::ShortForm& form) {
@@ -131,7 +94,6 @@ std::string runFileSchema() {
   SchemaWriter all;
   describeParts(all, network);
   json::object schema = all.schema();
-  detail::setRanges(schema.at("properties").as_object(), "", kRanges);
   auto& listeners = schema.at("properties").at("listeners").at("properties");
   auto& checkpoints = listeners.at("checkpoints").as_object();
   checkpoints["required"] = json::array{"directory"};

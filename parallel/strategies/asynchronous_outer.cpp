@@ -254,20 +254,20 @@ void AsynchronousOuter::validate() const {
 
 void AsynchronousOuter::fields(Fields& f) {
   frequency.fields(f);
-  f.field("rate", rate, "outer learning rate, above 0");
-  f.field("momentum", momentum, "outer momentum, from 0 to below 1");
+  f.field("rate", rate, "outer learning rate, above 0", "(0, )");
+  f.field("momentum", momentum, "outer momentum, from 0 to below 1", "[0, 1)");
   f.field("nesterov", nesterov, "workers continue from the look-ahead point");
-  f.field("arrivalsPerStep", arrivalsPerStep, "arrivals in an outer step; 0: the number of workers");
+  f.field("arrivalsPerStep", arrivalsPerStep, "arrivals in an outer step; 0: the number of workers", "[0, )");
   f.field("clock", clock,
           "virtual: arrivals by declared speeds, the same bits in every run; wall: as workers really arrive");
-  f.describe("how fast each worker is, as in 1,0.5; equal: all are equally fast");
+  f.describe("how fast each worker is, as in 1,0.5; equal: all are equally fast", "[1e-6, 1e6]");
   detail::listField(f, "speeds", speeds, "equal");
   f.field("fewerIterationsIfSlow", fewerIterationsIfSlow,
           "a slower worker has fewer iterations between arrivals");
-  f.describe("arrivals by which a worker may be ahead of another; none: any number");
+  f.describe("arrivals by which a worker may be ahead of another; none: any number", "[0, )");
   detail::optionalField(f, "staleness", staleness);
   f.field("grace", grace,
-          "arrivals within this time after the first one are merged together; 0: each by itself");
+          "arrivals within this time after the first one are merged together; 0: each by itself", "[0, )");
   f.field("updaterState", updaterState,
           "what an arrival does with the worker's updater state: keep or reset");
   codecFields(f, codec);

@@ -45,9 +45,9 @@ void codecFields(Fields& fields, Codec& codec) {
                        [](Fields& inside, auto& chosen) {
                          if constexpr (requires { chosen.share; })
                            inside.field("share", chosen.share,
-                                        "share of the elements that is sent, above 0, at most 1");
+                                        "share of the elements that is sent, above 0, at most 1", "(0, 1]");
                          if constexpr (requires { chosen.rank; })
-                           inside.field("rank", chosen.rank, "rank of the factors, 1 to 32");
+                           inside.field("rank", chosen.rank, "rank of the factors, 1 to 32", "[1, 32]");
                        });
 }
 

@@ -66,8 +66,9 @@ std::unique_ptr<Strategy> ElasticAveraging::make() const {
 
 void ElasticAveraging::fields(Fields& f) {
   frequency.fields(f);
-  f.field("centreRate", centreRate, "how far the centre moves to the mean of the replicas, from 0 to 1");
-  f.describe("how far replicas are pulled to the centre, from 0 to 1; none: centreRate / workers");
+  f.field("centreRate", centreRate, "how far the centre moves to the mean of the replicas, from 0 to 1",
+          "[0, 1]");
+  f.describe("how far replicas are pulled to the centre, from 0 to 1; none: centreRate / workers", "[0, 1]");
   detail::optionalField(f, "elasticity", elasticity);
   f.field("centreFirst", centreFirst, "replicas are pulled to the new centre, not to the old one");
   f.field("updaterState", updaterState, detail::kUpdaterStateField);

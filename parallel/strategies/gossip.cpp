@@ -207,7 +207,8 @@ void Gossip::fields(Fields& f) {
   f.field("graph", graph, "with whom a replica is mixed");
   f.field("updaterState", updaterState, detail::kUpdaterStateField);
   codecFields(f, codec);
-  f.field("modelEvery", modelEvery, "rounds from one mean of the replicas, the user's model, to the next");
+  f.field("modelEvery", modelEvery, "rounds from one mean of the replicas, the user's model, to the next",
+          "[1, )");
   f.field("measureDistance", measureDistance,
           "reports before each merge how far the replicas are apart; costs one pass");
 }

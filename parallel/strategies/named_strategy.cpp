@@ -43,7 +43,10 @@ class OptionTexts final : public Fields {
   OptionTexts(std::vector<StrategyOption>& listed, std::vector<GivenOption>& given, std::string path = {})
       : listed_(listed), given_(given), path_(std::move(path)) {}
 
-  void describe(std::string_view description) override { description_ = description; }
+  void describe(std::string_view description, std::string_view range = {}) override {
+    description_ = description;
+    range_ = range;
+  }
   void field(std::string_view name, bool& value) override {
     const auto* const text = visit(name, value ? "true" : "false", "true or false");
     if (text == nullptr) return;
@@ -56,7 +59,7 @@ class OptionTexts final : public Fields {
   void field(std::string_view name, std::string& value) override {
     if (const auto* const text = visit(name, value, "text")) value = *text;
   }
-  void field(std::string_view, Shape&) override {}  // cannot be given by name
+  void field(std::string_view, Shape&) override { describe({}); }  // cannot be given by name
   void choice(std::string_view name, std::size_t& index, std::span<const std::string_view> names) override {
     const std::vector<std::string> words(names.begin(), names.end());
     const auto* const text = visit(name, words[index], detail::orList(words), words);
@@ -82,7 +85,8 @@ class OptionTexts final : public Fields {
   const std::string* visit(std::string_view name, std::string preset, std::string kind,
                            std::vector<std::string> words = {}) {
     listed_.push_back({path_ + std::string(name), std::move(preset), std::move(kind),
-                       std::string(std::exchange(description_, {})), std::move(words)});
+                       std::string(std::exchange(description_, {})), std::move(words),
+                       std::string(std::exchange(range_, {}))});
     const auto found = std::ranges::find(given_, listed_.back().name, &GivenOption::name);
     if (found == given_.end()) return nullptr;
     found->used = true;
@@ -97,8 +101,8 @@ class OptionTexts final : public Fields {
 
   std::vector<StrategyOption>& listed_;
   std::vector<GivenOption>& given_;
-  const std::string path_;        // name of the object, with a dot at the end
-  std::string_view description_;  // of the next field; "": none
+  const std::string path_;                // name of the object, with a dot at the end
+  std::string_view description_, range_;  // of the next field; "": none
 };
 
 std::vector<StrategyOption> visitOptions(AnyStrategy& strategy, std::vector<GivenOption>& given) {

@@ -25,6 +25,7 @@ struct StrategyOption {
   std::string kind;                     ///< "number", "true or false", or the words that it may be
   std::string description;              ///< a phrase without a full stop
   std::vector<std::string> words = {};  ///< those of its kind
+  std::string range = {};               ///< of a number or a list, as of Fields::describe; "": any
 };
 
 /// All strategies of the library, sorted by name. Some defaults depend on the number of workers.

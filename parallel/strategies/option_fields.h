@@ -44,6 +44,7 @@ inline constexpr std::string_view kUpdaterStateField = "what a merge does with t
 
 /// The longest round, and the longest period of a strategy.
 inline constexpr std::int64_t kMostIterations = std::int64_t{1} << 40;
+inline constexpr std::string_view kIterationsRange = "[1, 1099511627776]";
 
 /// @throws InvalidArgument naming the option unless it is between 1 and 2^40 iterations.
 inline void requireIterations(std::string_view option, std::int64_t value) {

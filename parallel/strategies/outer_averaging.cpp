@@ -138,8 +138,8 @@ std::unique_ptr<Strategy> OuterAveraging::make() const {
 
 void OuterAveraging::fields(Fields& f) {
   frequency.fields(f);
-  f.field("rate", rate, "outer learning rate: factor of the mean change, above 0");
-  f.field("momentum", momentum, "outer momentum, from 0 to below 1");
+  f.field("rate", rate, "outer learning rate: factor of the mean change, above 0", "(0, )");
+  f.field("momentum", momentum, "outer momentum, from 0 to below 1", "[0, 1)");
   f.field("nesterov", nesterov, "workers continue from the look-ahead point");
   f.field("followLearningRate", followLearningRate,
           "momentum follows changes of the inner learning rate, as in SlowMo");

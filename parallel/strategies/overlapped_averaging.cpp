@@ -128,14 +128,15 @@ std::unique_ptr<Strategy> OverlappedAveraging::make() const {
 
 void OverlappedAveraging::fields(Fields& f) {
   frequency.fields(f);
-  f.field("delay", delay, "iterations from launch to landing, less than the period; 0: lands at once");
+  f.field("delay", delay, "iterations from launch to landing, less than the period; 0: lands at once",
+          "[0, )");
   f.describe("what a merge does to replicas when it lands: delta, pull (with landing.strength) or eager");
   detail::variantField(f, "landing", landing, {"delta", "pull", "eager"}, [](Fields& inside, auto& chosen) {
     if constexpr (requires { chosen.strength; })
-      inside.field("strength", chosen.strength, "how far a replica is pulled, from 0 to 1");
+      inside.field("strength", chosen.strength, "how far a replica is pulled, from 0 to 1", "[0, 1]");
   });
-  f.field("rate", rate, "outer learning rate, above 0");
-  f.field("momentum", momentum, "outer momentum, from 0 to below 1");
+  f.field("rate", rate, "outer learning rate, above 0", "(0, )");
+  f.field("momentum", momentum, "outer momentum, from 0 to below 1", "[0, 1)");
   f.field("nesterov", nesterov, "the base is the look-ahead point");
   f.field("updaterState", updaterState, detail::kUpdaterStateField);
   codecFields(f, codec);

@@ -121,24 +121,26 @@ std::string Period::describe() const {
 }
 
 void Period::fields(Fields& f) {
-  f.field("every", every, "iterations of each worker between merges");
+  f.field("every", every, "iterations of each worker between merges", detail::kIterationsRange);
   f.describe(
       "fixed, or adapted: qsr (with period.alpha, period.power) or adacomm (with period.interval, "
       "period.shrink)");
   detail::variantField(f, "period", adapted, {"fixed", "qsr", "adacomm"}, [this](Fields& inside, auto& rule) {
     if constexpr (requires { rule.alpha; }) {
       inside.field("alpha", rule.alpha,
-                   "a round has (alpha / learning rate)^power iterations; 0: always every");
-      inside.field("power", rule.power, "above 0; 3 is the cubic rule");
+                   "a round has (alpha / learning rate)^power iterations; 0: always every", "[0, )");
+      inside.field("power", rule.power, "above 0; 3 is the cubic rule", "(0, )");
     }
     if constexpr (requires { rule.shrink; }) {
-      inside.field("interval", rule.interval, "rounds from one adaptation to the next");
+      inside.field("interval", rule.interval, "rounds from one adaptation to the next",
+                   detail::kIterationsRange);
       inside.field("shrink", rule.shrink,
-                   "factor of the period if the score does not fall, above 0, at most 1");
+                   "factor of the period if the score does not fall, above 0, at most 1", "(0, 1]");
     }
-    inside.field("until", until, "until so many iterations a round has first iterations; 0: not");
-    inside.field("untilEpoch", untilEpoch, "until so many epochs a round has first iterations; 0: not");
-    inside.field("first", first, "iterations of a round in the first part");
+    inside.field("until", until, "until so many iterations a round has first iterations; 0: not", "[0, )");
+    inside.field("untilEpoch", untilEpoch, "until so many epochs a round has first iterations; 0: not",
+                 "[0, )");
+    inside.field("first", first, "iterations of a round in the first part", detail::kIterationsRange);
   });
 }
 

@@ -44,18 +44,20 @@ void checkAlgorithm(const T& moving) {
 }
 
 void thresholdFields(Fields& f, FixedThreshold& fixed) {
-  f.field("threshold", fixed.threshold, "the size from which an element is sent");
+  f.field("threshold", fixed.threshold, "the size from which an element is sent", "[1e-30, 1e30]");
 }
 template <typename T>
 void thresholdFields(Fields& f, T& moving) {
-  f.field("initial", moving.initial, "the threshold at the beginning");
+  f.field("initial", moving.initial, "the threshold at the beginning", "[1e-30, 1e30]");
   if constexpr (requires { moving.density; }) {
-    f.field("density", moving.density, "share of the elements to send");
+    f.field("density", moving.density, "share of the elements to send", "(0, 1]");
   } else {
-    f.field("minDensity", moving.minDensity, "share of the elements below which the threshold falls");
-    f.field("maxDensity", moving.maxDensity, "share of the elements above which the threshold rises");
+    f.field("minDensity", moving.minDensity, "share of the elements below which the threshold falls",
+            "(0, 1]");
+    f.field("maxDensity", moving.maxDensity, "share of the elements above which the threshold rises",
+            "(0, 1]");
   }
-  f.field("decay", moving.decay, "factor by which the threshold changes after a message");
+  f.field("decay", moving.decay, "factor by which the threshold changes after a message", "(0, 1)");
 }
 
 }  // namespace
@@ -94,10 +96,11 @@ void SharedGradients::fields(Fields& f) {
   f.describe("how the size is chosen from which elements are sent: fixed, adaptive or target");
   detail::variantField(f, "threshold", thresholdAlgorithm, {"fixed", "adaptive", "target"},
                        [](Fields& inside, auto& chosen) { thresholdFields(inside, chosen); });
-  f.field("residualClipping", residualClipping, "clips what was not sent to so many thresholds; 0: never");
-  f.field("residualClippingFrequency", residualClippingFrequency, "messages between clippings");
+  f.field("residualClipping", residualClipping, "clips what was not sent to so many thresholds; 0: never",
+          "[0, 1e6]");
+  f.field("residualClippingFrequency", residualClippingFrequency, "messages between clippings", "[1, )");
   f.field("resynchronizationFrequency", resynchronizationFrequency,
-          "iterations between merges of all that was not sent; 0: at the end of each epoch only");
+          "iterations between merges of all that was not sent; 0: at the end of each epoch only", "[0, )");
   f.field("updaterState", updaterState, detail::kUpdaterStateField);
 }
 

@@ -139,12 +139,12 @@ std::unique_ptr<Strategy> StreamingOuter::make() const {
 void StreamingOuter::fields(Fields& f) {
   frequency.fields(f);
   std::int64_t count = fragments;
-  f.field("fragments", count, "parts of the parameters that are merged in turn, 1 to 64");
+  f.field("fragments", count, "parts of the parameters that are merged in turn, 1 to 64", "[1, 64]");
   fragments = static_cast<int>(std::clamp<std::int64_t>(count, 0, kMostFragments + 1));
-  f.field("delay", delay, "iterations from launch to landing, less than every / fragments");
-  f.field("mixing", mixing, "share of its own values that a worker keeps, from 0 to 1");
-  f.field("rate", rate, "outer learning rate, above 0");
-  f.field("momentum", momentum, "outer momentum, from 0 to below 1");
+  f.field("delay", delay, "iterations from launch to landing, less than every / fragments", "[0, )");
+  f.field("mixing", mixing, "share of its own values that a worker keeps, from 0 to 1", "[0, 1]");
+  f.field("rate", rate, "outer learning rate, above 0", "(0, )");
+  f.field("momentum", momentum, "outer momentum, from 0 to below 1", "[0, 1)");
   f.field("nesterov", nesterov, "the base is the look-ahead point");
   f.field("updaterState", updaterState, detail::kUpdaterStateField);
   codecFields(f, codec);

@@ -3,7 +3,6 @@
 #include <boost/json/array.hpp>
 #include <utility>
 
-#include "muster/core/io/detail/field_ranges.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/core/io/json_value.h"
 
@@ -11,8 +10,19 @@ namespace muster::detail {
 
 namespace json = boost::json;
 
+void setRange(json::object& schema, std::string_view range) {
+  if (range.empty()) return;
+  const auto comma = range.find(',');
+  const std::string least(range.substr(1, comma - 1)),
+      most(range.substr(comma + 2, range.size() - comma - 3));
+  if (!least.empty()) schema[range.front() == '(' ? "exclusiveMinimum" : "minimum"] = parseJson(least);
+  if (!most.empty()) schema[range.back() == ')' ? "exclusiveMaximum" : "maximum"] = parseJson(most);
+  if (auto* const items = schema.if_contains("items")) setRange(items->as_object(), range);
+}
+
 void SchemaWriter::put(std::string_view name, json::object schema) {
   if (!description_.empty()) schema["description"] = std::exchange(description_, {});
+  setRange(schema, std::exchange(range_, {}));
   properties_[name] = std::move(schema);
 }
 
@@ -94,7 +104,6 @@ json::object schemaOfTypes(std::string_view key, std::string_view description,
                            const std::vector<std::pair<std::string, json::object>>& types) {
   json::array names, rules;
   for (auto [type, schema] : types) {
-    setRanges(schema.at("properties").as_object(), type, networkRanges());
     requireFields(schema);
     names.emplace_back(type);
     const json::object is{{key, json::object{{"const", type}}}};

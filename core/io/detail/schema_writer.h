@@ -18,6 +18,9 @@ namespace muster::detail {
 /// The family (such as "schedule") of each type that `Fields::object` may visit.
 using SchemaFamilies = std::map<std::string, std::string, std::less<>>;
 
+/// Adds a range, as of `Fields::describe`, to the schema of a number or of a list of numbers; "": none.
+void setRange(boost::json::object& schema, std::string_view range);
+
 /// Collects visited fields as the properties of a JSON Schema (draft 2020-12), with their types and defaults.
 class SchemaWriter final : public Fields {
  public:
@@ -40,8 +43,11 @@ class SchemaWriter final : public Fields {
   void object(std::string_view name, std::string& type, const std::function<void(Fields&)>& inside) override;
   void numbers(std::string_view name, std::vector<double>& values);
   void group(std::string_view name, const std::function<void(SchemaWriter&)>& inside);
-  void describe(std::string_view description) override { description_ = description; }
-  /// Adds a field with a given schema, and the description if `describe` gave one.
+  void describe(std::string_view description, std::string_view range = {}) override {
+    description_ = description;
+    range_ = range;
+  }
+  /// Adds a field with a given schema, and the description and the range if `describe` gave them.
   void put(std::string_view name, boost::json::object schema);
 
   const boost::json::object& properties() const { return properties_; }
@@ -55,11 +61,11 @@ class SchemaWriter final : public Fields {
 
   const SchemaFamilies* families_;
   boost::json::object properties_;
-  std::string description_;  // of the next field; "": none
+  std::string description_, range_;  // of the next field; "": none
 };
 
-/// The schema of an object of a network whose `key` names a type, and whose other fields depend on it; they
-/// have the `networkRanges`, and are required where their defaults are out of range.
+/// The schema of an object of a network whose `key` names a type, and whose other fields depend on it; those
+/// whose defaults are out of range are required.
 /// @param description  of `key`.
 /// @param types  the schema of each type's object, by the type's name.
 boost::json::object schemaOfTypes(std::string_view key, std::string_view description,

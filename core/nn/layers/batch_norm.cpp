@@ -150,8 +150,9 @@ std::unique_ptr<ModuleProgram> BatchNorm::compile(const ModuleBinding& binding, 
 
 void BatchNorm::fields(Fields& f) {
   f.field("name", name, detail::kNameField);
-  f.field("momentum", momentum, "weight of the new batch in the running statistics, above 0, at most 1");
-  f.field("epsilon", epsilon, "added to the variance");
+  f.field("momentum", momentum, "weight of the new batch in the running statistics, above 0, at most 1",
+          "(0, 1]");
+  f.field("epsilon", epsilon, "added to the variance", "(0, )");
   f.field("activation", activation, detail::kActivationField);
   f.field("affine", affine, "has the trained factors gamma and summands beta");
   f.field("synchronised", synchronised, "normalises over the batches of all workers in the step");

@@ -113,13 +113,13 @@ std::unique_ptr<ModuleProgram> Conv1d::compile(const ModuleBinding& binding, Con
 
 void Conv1d::fields(Fields& f) {
   f.field("name", name, detail::kNameField);
-  f.field("outChannels", outChannels, "number of outputs at each step");
-  f.field("kernel", kernel, "steps that it sees");
-  f.field("stride", stride, "step from one window to the next");
-  f.field("padding", padding, "steps of zeros before and after the sequence");
-  f.field("dilation", dilation, "distance between the steps that it sees");
+  f.field("outChannels", outChannels, "number of outputs at each step", "[1, )");
+  f.field("kernel", kernel, "steps that it sees", "[1, )");
+  f.field("stride", stride, "step from one window to the next", "[1, )");
+  f.field("padding", padding, "steps of zeros before and after the sequence", "[0, )");
+  f.field("dilation", dilation, "distance between the steps that it sees", "[1, )");
   f.field("groups", groups,
-          "divides inputs and outputs; each group of outputs sees its own group of inputs only");
+          "divides inputs and outputs; each group of outputs sees its own group of inputs only", "[1, )");
   f.field("causal", causal, "a step depends on itself and earlier ones only");
   f.field("activation", activation, detail::kActivationField);
   f.field("init", init, detail::kInitField);

@@ -71,16 +71,17 @@ inline std::unique_ptr<ModuleProgram> convolutionProgram(std::unique_ptr<Conv2dP
 template <typename Convolution>
 void convolutionFields(Convolution& layer, Fields& f) {
   f.field("name", layer.name, detail::kNameField);
-  f.field("outChannels", layer.outChannels, "number of output channels");
-  f.field("kernel", layer.kernel, "height and width of the window");
-  f.field("stride", layer.stride, "step from one window to the next");
-  f.field("padding", layer.padding, "zeros at the top and bottom, and at both sides");
+  f.field("outChannels", layer.outChannels, "number of output channels", "[1, )");
+  f.field("kernel", layer.kernel, "height and width of the window", "[1, )");
+  f.field("stride", layer.stride, "step from one window to the next", "[1, )");
+  f.field("padding", layer.padding, "zeros at the top and bottom, and at both sides", "[0, )");
   if constexpr (requires { layer.outputPadding; })
     f.field("outputPadding", layer.outputPadding,
-            "rows and columns added to the output, less than the stride");
-  f.field("dilation", layer.dilation, "distance between the pixels of a window");
+            "rows and columns added to the output, less than the stride", "[0, )");
+  f.field("dilation", layer.dilation, "distance between the pixels of a window", "[1, )");
   f.field("groups", layer.groups,
-          "divides input and output channels; each group of outputs sees its own group of inputs only");
+          "divides input and output channels; each group of outputs sees its own group of inputs only",
+          "[1, )");
   f.field("activation", layer.activation, detail::kActivationField);
   f.field("init", layer.init, detail::kInitField);
   f.field("bias", layer.bias, detail::kBiasField);

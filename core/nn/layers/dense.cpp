@@ -76,7 +76,7 @@ std::unique_ptr<ModuleProgram> Dense::compile(const ModuleBinding& binding, Cont
 
 void Dense::fields(Fields& f) {
   f.field("name", name, detail::kNameField);
-  f.field("units", units, "number of outputs");
+  f.field("units", units, "number of outputs", "[1, )");
   f.field("activation", activation, detail::kActivationField);
   f.field("init", init, detail::kInitField);
   f.field("bias", bias, detail::kBiasField);
@@ -129,15 +129,15 @@ std::unique_ptr<ModuleProgram> Output::compile(const ModuleBinding& binding, Con
 void Output::fields(Fields& f) {
   f.field("name", name, detail::kNameField);
   const bool ofClasses = classes != 0, ofUnits = units != 0;  // before a reader changes them
-  if (ofClasses || !ofUnits) f.field("classes", classes, "number of classes; give this or units");
+  if (ofClasses || !ofUnits) f.field("classes", classes, "number of classes; give this or units", "[0, )");
   if (ofUnits || !ofClasses)
-    f.field("units", units, "number of outputs that are not classes; give this or classes");
+    f.field("units", units, "number of outputs that are not classes; give this or classes", "[0, )");
   f.field(
       "loss", loss,
       "nll: the negative log-likelihood of the class; bce: of each label; mse, mae and huber: for numbers");
-  f.field("delta", delta, "of the loss huber: from this error on it is linear");
+  f.field("delta", delta, "of the loss huber: from this error on it is linear", "(0, )");
   f.field("labelSmoothing", labelSmoothing,
-          "of the loss nll: share of a label that is spread over all classes, from 0 to below 1");
+          "of the loss nll: share of a label that is spread over all classes, from 0 to below 1", "[0, 1)");
   Activation used = lossHead().activation;
   f.field("activation", used,
           "that of the loss if left out: softmax for nll, sigmoid for bce, else identity");
@@ -147,7 +147,7 @@ void Output::fields(Fields& f) {
   f.field("perStep", perStep, detail::kPerStepField);
   f.field("lossMean", lossMean,
           "examples: losses of the steps of sequences are added up for each example, as in Deeplearning4j");
-  f.field("lossWeight", lossWeight, "factor of the loss, at least 0");
+  f.field("lossWeight", lossWeight, "factor of the loss, at least 0", "[0, )");
 }
 
 void Output::validate() const {

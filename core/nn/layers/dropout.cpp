@@ -40,7 +40,7 @@ std::unique_ptr<ModuleProgram> Dropout::compile(const ModuleBinding& binding, Co
 
 void Dropout::fields(Fields& f) {
   f.field("name", name, detail::kNameField);
-  f.field("rate", rate, "probability that an element becomes zero in training, from 0 to below 1");
+  f.field("rate", rate, "probability that an element becomes zero in training, from 0 to below 1", "[0, 1)");
 }
 
 void Dropout::validate() const {

@@ -51,8 +51,8 @@ std::unique_ptr<ModuleProgram> Embedding::compile(const ModuleBinding& binding, 
 
 void Embedding::fields(Fields& f) {
   f.field("name", name, detail::kNameField);
-  f.field("vocabulary", vocabulary, "number of indices: they are from 0 to vocabulary - 1");
-  f.field("features", features, "size of the vector of an index");
+  f.field("vocabulary", vocabulary, "number of indices: they are from 0 to vocabulary - 1", "[1, )");
+  f.field("features", features, "size of the vector of an index", "[1, )");
   f.field("init", init, detail::kInitField);
 }
 

@@ -65,7 +65,7 @@ std::unique_ptr<ModuleProgram> LayerNorm::compile(const ModuleBinding& binding, 
 
 void LayerNorm::fields(Fields& f) {
   f.field("name", name, detail::kNameField);
-  f.field("epsilon", epsilon, "added to the variance");
+  f.field("epsilon", epsilon, "added to the variance", "(0, )");
   f.field("affine", affine, "has the trained factors gamma and summands beta");
 }
 

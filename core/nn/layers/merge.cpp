@@ -75,7 +75,8 @@ std::unique_ptr<VertexProgram> Merge::compile(const ModuleBinding& binding, Cont
 
 void Merge::fields(Fields& f) {
   f.field("name", name, detail::kNameField);
-  f.field("axis", axis, "dimension without the batch; -1: the channels of images, the last one of others");
+  f.field("axis", axis, "dimension without the batch; -1: the channels of images, the last one of others",
+          "[-1, )");
 }
 
 void Merge::validate() const {
@@ -105,9 +106,10 @@ std::unique_ptr<ModuleProgram> Subset::compile(const ModuleBinding& binding, Con
 
 void Subset::fields(Fields& f) {
   f.field("name", name, detail::kNameField);
-  f.field("from", from, "first element");
-  f.field("to", to, "end: the first element that is left out");
-  f.field("axis", axis, "dimension without the batch; -1: the channels of images, the last one of others");
+  f.field("from", from, "first element", "[0, )");
+  f.field("to", to, "end: the first element that is left out", "[1, )");
+  f.field("axis", axis, "dimension without the batch; -1: the channels of images, the last one of others",
+          "[-1, )");
 }
 
 void Subset::validate() const {

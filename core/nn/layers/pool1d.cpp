@@ -50,10 +50,10 @@ Shape sequenceOf(const Pool2dShape& shape) {
 template <typename Pool>
 void visitSequencePool(Pool& layer, Fields& f) {
   f.field("name", layer.name, detail::kNameField);
-  f.field("kernel", layer.kernel, "steps of a window");
-  f.field("stride", layer.stride, "step from one window to the next; 0: the kernel's size");
-  f.field("padding", layer.padding,
-          "steps before and after the sequence: zeros in a mean, never the maximum");
+  f.field("kernel", layer.kernel, "steps of a window", "[1, )");
+  f.field("stride", layer.stride, "step from one window to the next; 0: the kernel's size", "[0, )");
+  f.field("padding", layer.padding, "steps before and after the sequence: zeros in a mean, never the maximum",
+          "[0, )");
 }
 
 template <typename Pool>

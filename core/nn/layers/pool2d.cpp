@@ -52,10 +52,10 @@ Shape imageOf(const Pool2dShape& shape) {
 template <typename Pool>
 void visitImagePool(Pool& layer, Fields& f) {
   f.field("name", layer.name, detail::kNameField);
-  f.field("kernel", layer.kernel, "height and width of a window");
-  f.field("stride", layer.stride, "step from one window to the next; 0: the kernel's size");
+  f.field("kernel", layer.kernel, "height and width of a window", "[1, )");
+  f.field("stride", layer.stride, "step from one window to the next; 0: the kernel's size", "[0, )");
   f.field("padding", layer.padding,
-          "at the top and bottom, and at both sides: zeros in a mean, never the maximum");
+          "at the top and bottom, and at both sides: zeros in a mean, never the maximum", "[0, )");
 }
 
 template <typename Pool>

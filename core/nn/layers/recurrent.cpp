@@ -99,7 +99,7 @@ std::unique_ptr<ModuleProgram> LSTM::compile(const ModuleBinding& binding, Conte
 
 void LSTM::fields(Fields& f) {
   f.field("name", name, detail::kNameField);
-  f.field("units", units, "size of the state");
+  f.field("units", units, "size of the state", "[1, )");
   f.field("returnSequences", returnSequences,
           "gives the state after each step; false: only after the last real one");
   f.field("forgetBias", forgetBias, "where the forget gate's bias starts; the others start at 0");
@@ -128,7 +128,7 @@ std::unique_ptr<ModuleProgram> GRU::compile(const ModuleBinding& binding, Contex
 
 void GRU::fields(Fields& f) {
   f.field("name", name, detail::kNameField);
-  f.field("units", units, "size of the state");
+  f.field("units", units, "size of the state", "[1, )");
   f.field("returnSequences", returnSequences,
           "gives the state after each step; false: only after the last real one");
   f.field("init", init, "initialiser of the input's weights");

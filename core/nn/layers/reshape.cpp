@@ -36,7 +36,7 @@ std::unique_ptr<ModuleProgram> Reshape::compile(const ModuleBinding&, Context&) 
 
 void Reshape::fields(Fields& f) {
   f.field("name", name, detail::kNameField);
-  f.field("shape", shape, "of one example, without the batch");
+  f.field("shape", shape, "of one example, without the batch", "[1, )");
 }
 
 void Reshape::validate() const {

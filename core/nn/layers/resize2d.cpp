@@ -25,7 +25,7 @@ std::unique_ptr<ModuleProgram> Upsample2d::compile(const ModuleBinding& binding,
 
 void Upsample2d::fields(Fields& f) {
   f.field("name", name, detail::kNameField);
-  f.field("scale", scale, "factors of height and width");
+  f.field("scale", scale, "factors of height and width", "[1, )");
   f.field("mode", mode, "how the pixels between are made");
 }
 
@@ -50,7 +50,7 @@ std::unique_ptr<ModuleProgram> ZeroPad2d::compile(const ModuleBinding& binding, 
 
 void ZeroPad2d::fields(Fields& f) {
   f.field("name", name, detail::kNameField);
-  f.field("padding", padding, "zeros at the top, bottom, left and right");
+  f.field("padding", padding, "zeros at the top, bottom, left and right", "[0, )");
 }
 
 void ZeroPad2d::validate() const {

@@ -106,7 +106,7 @@ std::unique_ptr<ModuleProgram> SelfAttention::compile(const ModuleBinding& bindi
 
 void SelfAttention::fields(Fields& f) {
   f.field("name", name, detail::kNameField);
-  f.field("heads", heads, "divides the number of features");
+  f.field("heads", heads, "divides the number of features", "[1, )");
   f.field("causal", causal, "a step depends on itself and earlier ones only");
   f.field("init", init, detail::kInitField);
 }

@@ -18,6 +18,7 @@
 #include "muster/core/io/json_fields.h"
 #include "muster/core/io/json_value.h"
 #include "muster/datasets/source/data_source.h"
+#include "muster/datasets/source/detail/field_rules.h"
 
 namespace muster::detail {
 
@@ -105,13 +106,14 @@ void visitSource(Visitor& v, DataSource& d) {
     v.field("directory", d.directory,
             "where the files are; empty: MUSTER_DATA_DIR, the cache, or a download");
   if (published || isOneOf(d.type, {"generated", "mixtures"}))
-    v.field("trainExamples", d.trainExamples, "training examples to use, each class in equal shares; 0: all");
+    v.field("trainExamples", d.trainExamples, "training examples to use, each class in equal shares; 0: all",
+            kCountedRange);
   if (d.type == "idx") {
     v.field("trainImages", d.trainImages, "IDX file");
     v.field("trainLabels", d.trainLabels, "IDX file");
     v.field("testImages", d.testImages, "IDX file; empty: no test");
     v.field("testLabels", d.testLabels, "IDX file");
-    v.field("classes", d.classes, "number of classes, from 2");
+    v.field("classes", d.classes, "number of classes, from 2", "[2, 256]");
   }
   if (isOneOf(d.type, {"csv", "images", "safetensors"})) {
     v.field("train", d.train,
@@ -120,7 +122,7 @@ void visitSource(Visitor& v, DataSource& d) {
   }
   if (d.type == "csv") {
     v.field("header", d.header, "the first line has the names of the columns");
-    v.describe("column to predict, by its name or its number from 1; empty: the last one");
+    v.describe("column to predict, by its name or its number from 1; empty: the last one", "[1, )");
     columnName(v, "label", d.label);
     v.field("separator", d.separator, "one character, or tab");
     v.field("regression", d.regression, "the label is a number to predict, not a class");
@@ -132,8 +134,8 @@ void visitSource(Visitor& v, DataSource& d) {
   }
   if (d.type == "images") {
     v.field("grey", d.grey, "reads pictures as grey");
-    v.field("height", d.height, "pictures are stretched to it; 0: all have one size");
-    v.field("width", d.width, "pictures are stretched to it; 0: all have one size");
+    v.field("height", d.height, "pictures are stretched to it; 0: all have one size", "[0, 32768]");
+    v.field("width", d.width, "pictures are stretched to it; 0: all have one size", "[0, 32768]");
   }
 }
 
@@ -146,16 +148,20 @@ void visitData(Visitor& v, DataSource& d) {
   v.field(
       "testExamples", d.testExamples,
       "test examples to use, each class in equal shares; 0: all. Data of your own without a test set: held "
-      "out from the training examples");
+      "out from the training examples",
+      kCountedRange);
   v.field("validationExamples", d.validationExamples,
           "held out from the training examples, drawn by splitSeed: for early stopping, the best checkpoint "
-          "and the last lines");
+          "and the last lines",
+          kCountedRange);
   v.field("splitSeed", d.splitSeed,
-          "draws what is held out; -1: the same as seed, so that another seed holds out other examples");
-  v.field("batch", d.batch, "examples in a batch of one worker");
+          "draws what is held out; -1: the same as seed, so that another seed holds out other examples",
+          "[-1, 1099511627776]");
+  v.field("batch", d.batch, "examples in a batch of one worker", "[1, 65536]");
   v.field("dropLast", d.dropLast, "leaves out the last batch of an epoch if it is not full");
   v.field("seed", d.seed,
-          "of the order of the training examples; unless splitSeed is set, also draws what is held out");
+          "of the order of the training examples; unless splitSeed is set, also draws what is held out",
+          kCountedRange);
   v.field("shuffle", d.shuffle, "the training examples have a new order in each epoch");
   v.describe(
       "factor of each class in the loss: by the classes' names, others have 1, or a list in the order of the "

@@ -11,6 +11,7 @@
 namespace muster::detail {
 
 inline constexpr std::int64_t kMostCounted = std::int64_t{1} << 40;
+inline constexpr std::string_view kCountedRange = "[0, 1099511627776]";
 
 inline void requireBetween(std::string_view path, std::int64_t value, std::int64_t least, std::int64_t most) {
   require(value >= least && value <= most, "{} must be between {} and {}, got {}", path, least, most, value);

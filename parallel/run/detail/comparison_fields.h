@@ -29,7 +29,7 @@ template <typename Visitor>
 void visitComparison(Visitor& v, RunComparison& c) {
   v.describe("ways to train, as in averaging every=10");
   texts(v, "arms", c.arms);
-  v.describe("seeds of the first weights and of the order of the examples");
+  v.describe("seeds of the first weights and of the order of the examples", "[1, 1099511627776]");
   if constexpr (std::same_as<Visitor, SchemaWriter>)
     v.put("seeds", {{"type", "array"},
                     {"items", boost::json::object{{"type", "integer"}}},
@@ -39,11 +39,12 @@ void visitComparison(Visitor& v, RunComparison& c) {
     v.numbers("seeds", c.seeds);
   v.describe("fields that are chosen for each arm by validation data, as in learningRate=0.01,0.1");
   texts(v, "tune", c.tune);
-  v.field("testEvery", c.testEvery, "samples between tests; 0: a twentieth of the training");
+  v.field("testEvery", c.testEvery, "samples between tests; 0: a twentieth of the training", kCountedRange);
   v.field("baseline", c.baseline, "the arm that the others are compared with; empty: the first");
   v.field("target", c.target,
           "accuracy in percent, or R2, whose time is compared; 0: the highest that more than half of the "
-          "arms reach with every seed");
+          "arms reach with every seed",
+          "(, 100)");
   v.field("link", c.link, "estimates times over such links, as in 10Gbit,50us; empty: not");
 }
 

@@ -31,11 +31,12 @@ void visitStrategy(SchemaWriter& writer, RunTraining& training);
 
 template <typename Visitor>
 void visitTraining(Visitor& v, RunTraining& t) {
-  v.field("workers", t.workers, "replicas that are trained at once");
+  v.field("workers", t.workers, "replicas that are trained at once", "[1, 1024]");
   visitStrategy(v, t);
-  v.field("epochs", t.epochs, "passes over the training examples, with those of a resumed file");
-  v.field("prefetch", t.prefetch, "batches that are prepared ahead for all workers; 0: none");
-  v.field("threadsPerWorker", t.threadsPerWorker, "CPU threads of each worker");
+  v.field("epochs", t.epochs, "passes over the training examples, with those of a resumed file",
+          "[1, 1073741824]");
+  v.field("prefetch", t.prefetch, "batches that are prepared ahead for all workers; 0: none", "[0, 1048576]");
+  v.field("threadsPerWorker", t.threadsPerWorker, "CPU threads of each worker", "[1, 1024]");
   v.field("pinThreads", t.pinThreads, "keeps each worker on its own cores");
   v.field("reportScore", t.reportScore, "logs the score after each merge");
   v.field("devices", t.devices,
@@ -43,7 +44,7 @@ void visitTraining(Visitor& v, RunTraining& t) {
   v.field("placement", t.placement, "where the data are kept");
   v.describe("precision of matrix products and convolutions; auto: that of the device");
   visitWord(v, "mathMode", t.mathMode, kMathModes);
-  v.field("groups", t.groups, "groups of workers that are merged first, as nodes would");
+  v.field("groups", t.groups, "groups of workers that are merged first, as nodes would", "[1, 1024]");
   v.field(
       "nodes", t.nodes,
       "how several processes train together: none, mpi, gloo or elastic; auto: as the launcher, MUSTER_STORE "
@@ -74,51 +75,57 @@ void visitMonitor(Visitor& v, RunMonitor& m) {
 template <typename Visitor>
 void visitListeners(Visitor& v, RunListeners& l) {
   v.field("progress", l.progress, "a line after each epoch");
-  v.field("scoreEvery", l.scoreEvery, "iterations from one line with the score to the next; 0: no lines");
+  v.field("scoreEvery", l.scoreEvery, "iterations from one line with the score to the next; 0: no lines",
+          kCountedRange);
   v.field("testEvery", l.testEvery,
-          "epochs from one test to the next, for the lines, curves and pages; 0: only at the end");
+          "epochs from one test to the next, for the lines, curves and pages; 0: only at the end",
+          kCountedRange);
   v.field("testIterations", l.testIterations,
-          "also a test after the first merge of every so many iterations; 0: none");
+          "also a test after the first merge of every so many iterations; 0: none", kCountedRange);
   v.field("report", l.report,
           "directory for report.html: curves and scores, of classes also the confusion matrix, and of images "
           "the worst mistakes; empty: none");
   v.field("tensorBoard", l.tensorBoard, "directory for an event file for TensorBoard; empty: none");
   v.field("page", l.page, "serves a page for a browser on this machine");
-  v.field("pagePort", l.pagePort, "port of the page; 0: any free one");
+  v.field("pagePort", l.pagePort, "port of the page; 0: any free one", "[0, 65535]");
   v.field("curves", l.curves, "file for muster page, whose name ends in .curves.jsonl; empty: none");
   v.field("group", l.group, "name of a group, of which the page draws the mean; needs curves");
   v.describe("files from which a training can be resumed; left out: none");
   optionalGroup(v, "checkpoints", l.checkpoints, [](Visitor& in, RunCheckpoints& c) {
     in.field("directory", c.directory, "of the files");
-    in.field("everyEpochs", c.everyEpochs, "epochs from one checkpoint to the next; 0: not by epochs");
+    in.field("everyEpochs", c.everyEpochs, "epochs from one checkpoint to the next; 0: not by epochs",
+             kCountedRange);
     in.field("everyIterations", c.everyIterations,
-             "iterations from one checkpoint to the next; 0: not by iterations");
-    in.field("everyMinutes", c.everyMinutes, "minutes from one checkpoint to the next; 0: not by time");
-    in.field("keepLast", c.keepLast, "checkpoints that are kept; 0: all");
+             "iterations from one checkpoint to the next; 0: not by iterations", kCountedRange);
+    in.field("everyMinutes", c.everyMinutes, "minutes from one checkpoint to the next; 0: not by time",
+             "[0, 100000000]");
+    in.field("keepLast", c.keepLast, "checkpoints that are kept; 0: all", kCountedRange);
     in.field("keepEveryEpochs", c.keepEveryEpochs,
-             "with keepLast, also keeps that of every so many epochs; 0: none");
+             "with keepLast, also keeps that of every so many epochs; 0: none", kCountedRange);
     in.describe("also keeps the best checkpoint, by what it monitors; left out: it does not");
     optionalGroup(in, "best", c.best, [](Visitor& best, RunMonitor& m) { visitMonitor(best, m); });
   });
   v.describe("ends the training when what it monitors no longer improves; left out: never");
   optionalGroup(v, "earlyStopping", l.earlyStopping, [](Visitor& in, RunEarlyStopping& e) {
     visitMonitor(in, e.monitored);
-    in.field("everyEpochs", e.everyEpochs, "epochs from one look to the next");
-    in.field("patience", e.patience, "epochs without an improvement, after which it stops; 0: never");
+    in.field("everyEpochs", e.everyEpochs, "epochs from one look to the next", "[1, 1099511627776]");
+    in.field("patience", e.patience, "epochs without an improvement, after which it stops; 0: never",
+             kCountedRange);
     in.field("minImprovement", e.minImprovement,
-             "smaller improvements do not count; of an accuracy 0.01 is one point");
-    in.field("maxMinutes", e.maxMinutes, "stops after so many minutes; 0: never");
+             "smaller improvements do not count; of an accuracy 0.01 is one point", "[0, )");
+    in.field("maxMinutes", e.maxMinutes, "stops after so many minutes; 0: never", "[0, 100000000]");
     in.field("restoreBest", e.restoreBest, "the trained model is the best one, not the last");
     in.field("bestFile", e.bestFile, "file of the best model; empty: none");
   });
   v.describe("lowers the learning rate when what it monitors no longer improves; left out: never");
   optionalGroup(v, "reduceOnPlateau", l.reduceOnPlateau, [](Visitor& in, RunPlateau& p) {
     visitMonitor(in, p.monitored);
-    in.field("factor", p.factor, "of the learning rate, between 0 and 1");
-    in.field("patience", p.patience, "epochs without an improvement, after which the rate falls");
+    in.field("factor", p.factor, "of the learning rate, between 0 and 1", "(0, 1)");
+    in.field("patience", p.patience, "epochs without an improvement, after which the rate falls",
+             "[1, 1099511627776]");
     in.field("minImprovement", p.minImprovement,
-             "smaller improvements do not count; of an accuracy 0.01 is one point");
-    in.field("minFactor", p.minFactor, "the rate falls to no less than this share of what it was");
+             "smaller improvements do not count; of an accuracy 0.01 is one point", "[0, )");
+    in.field("minFactor", p.minFactor, "the rate falls to no less than this share of what it was", "[0, 1)");
   });
 }
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
-#include "muster/core/io/detail/field_ranges.h"
+#include "muster/core/io/detail/schema_writer.h"
 #include "muster/core/io/json_value.h"
 #include "muster/parallel/run/detail/run_fields.h"
 #include "muster/parallel/run/detail/run_overrides.h"
@@ -20,7 +20,6 @@
 namespace muster {
 
 namespace json = boost::json;
-using detail::FieldRange;
 
 namespace {
 
@@ -54,41 +53,6 @@ constexpr std::pair<std::string_view, std::string_view> kTexts[] = {
     {"levels", R"({"type": ["string", "array"], "items": {"type": "string"},
                    "pattern": "^[0-9]+:([0-9]+|all)(,[0-9]+:([0-9]+|all))*$"})"}};
 
-constexpr std::string_view kShare = "(0, 1]", kIterations = "[1, 1099511627776]";
-
-constexpr FieldRange kRanges[] = {{"every", kIterations},
-                                  {"period.alpha", "[0, )"},
-                                  {"period.power", "(0, )"},
-                                  {"period.interval", kIterations},
-                                  {"period.shrink", kShare},
-                                  {"period.until", "[0, )"},
-                                  {"period.untilEpoch", "[0, )"},
-                                  {"period.first", kIterations},
-                                  {"codec.rank", "[1, 32]"},
-                                  {"codec.share", kShare},
-                                  {"rate", "(0, )"},
-                                  {"momentum", "[0, 1)"},
-                                  {"arrivalsPerStep", "[0, )"},
-                                  {"speeds", "[1e-6, 1e6]"},
-                                  {"staleness", "[0, )"},
-                                  {"grace", "[0, )"},
-                                  {"centreRate", "[0, 1]"},
-                                  {"elasticity", "[0, 1]"},
-                                  {"delay", "[0, )"},
-                                  {"landing.strength", "[0, 1]"},
-                                  {"fragments", "[1, 64]"},
-                                  {"mixing", "[0, 1]"},
-                                  {"modelEvery", "[1, )"},
-                                  {"threshold.threshold", "[1e-30, 1e30]"},
-                                  {"threshold.initial", "[1e-30, 1e30]"},
-                                  {"threshold.density", kShare},
-                                  {"threshold.minDensity", kShare},
-                                  {"threshold.maxDensity", kShare},
-                                  {"threshold.decay", "(0, 1)"},
-                                  {"residualClipping", "[0, 1e6]"},
-                                  {"residualClippingFrequency", "[1, )"},
-                                  {"resynchronizationFrequency", "[0, )"}};
-
 json::object schemaOf(const StrategyOption& option) {
   json::object schema;
   for (const auto& [name, text] : kTexts)
@@ -99,6 +63,7 @@ json::object schemaOf(const StrategyOption& option) {
   if (option.kind == "whole number") schema["type"] = "integer";
   if (option.kind == "true or false") schema["type"] = "boolean";
   if (auto words = wordsIn(option.kind); !words.empty()) schema["enum"] = std::move(words);
+  detail::setRange(schema, option.range);
   return schema;
 }
 
@@ -205,7 +170,6 @@ json::object schemaOf(const NamedStrategy& strategy, int workers) {
   for (const auto& [option, types] : kTypes)
     if (placeOf(option, all) != all.end()) addOptionsOfTypes(strategy, workers, option, types, all, needs);
   for (auto& [name, schema] : all) options[name] = std::move(schema);
-  detail::setRanges(options, strategy.name, kRanges);
   return {{"description", strategy.description},
           {"properties", std::move(options)},
           {"dependentSchemas", std::move(needs)},

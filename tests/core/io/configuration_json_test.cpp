@@ -1,4 +1,8 @@
+#include <boost/json.hpp>
+
+#include "muster/core/io/detail/schema_writer.h"
 #include "muster/core/nn/multi_layer_network.h"
+#include "tests/core/nn/user_layer.h"
 #include "tests/support/test.h"
 
 namespace muster::test {
@@ -31,6 +35,17 @@ MultiLayerConfiguration everyLayer() {
                  Flatten{}, Dense{.units = 30, .init = Init::he()}, Dropout{.rate = 0.25},
                  Output{.classes = 4, .loss = Loss::MeanSquaredError, .activation = Activation::Sigmoid}}};
 }
+
+/// A user's layer whose fields have names of fields of the library.
+struct Damped : UserLayer<CopyProgram> {
+  static constexpr std::string_view kType = "damped";
+  double momentum = 2;
+  Shape kernel = {4};
+  void fields(Fields& f) {
+    f.field("momentum", momentum, "of any size");
+    f.field("kernel", kernel, "number of elements", "[4, 8)");
+  }
+};
 
 std::string problemOf(const std::string& json) {
   return thrown<InvalidArgument>([&] { MultiLayerConfiguration::fromJson(json); });
@@ -110,6 +125,16 @@ TEST_CASE("mistakes in a configuration are reported with their path") {
   CHECK(problemOf(with("", R"([{"type": "dense", "activation": "rellu"}])"))
             .starts_with("layers[0].activation: there is no \"rellu\"; the nearest is relu, of identity, "));
   CHECK(problemOf("{\n\"format\": ").starts_with("not valid JSON at line 2, column "));
+}
+
+TEST_CASE("a schema has the range that a field is described with, not that of another field of its name") {
+  detail::SchemaWriter schema;
+  Layer(Damped{}).module().clone()->fields(schema);
+  CHECK(boost::json::value(schema.properties()) == boost::json::parse(R"({
+    "momentum": {"type": "number", "default": 2.0, "description": "of any size"},
+    "kernel": {"type": ["integer", "array"], "default": [4], "description": "number of elements",
+               "minimum": 4, "exclusiveMaximum": 8, "minItems": 1, "maxItems": 1,
+               "items": {"type": "integer", "minimum": 4, "exclusiveMaximum": 8}}})"));
 }
 
 }  // namespace

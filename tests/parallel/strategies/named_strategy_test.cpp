@@ -23,6 +23,21 @@ Period periodOf(std::string_view options) {
   return strategyNamed("averaging", options, 2).as<Averaging>()->frequency;
 }
 
+/// A user's rule whose options have names of options of the library.
+struct Damped {
+  double rate = -1, momentum = 2;
+  Shape sizes = {};
+  bool nesterov = false;
+  void fields(Fields& f) {
+    f.field("rate", rate, "of any size");
+    f.field("momentum", momentum, "at least 1", "[1, )");
+    f.field("sizes", sizes, "of no use", "[3, )");
+    f.field("nesterov", nesterov);
+  }
+  void validate() const {}
+  std::unique_ptr<Strategy> make() const { return Averaging{}.make(); }
+};
+
 std::string asText(AnyStrategy strategy) {
   std::string text;
   for (const auto& option : optionsOf(std::move(strategy))) text += option.name + "=" + option.preset + ",";
@@ -73,6 +88,19 @@ TEST_CASE("an option may be a list of numbers") {
   for (const auto* wrong : {"speeds=1,,2", "speeds=1;2", "speeds="})
     CHECK(refusal("asynchronous", wrong)
               .starts_with("strategy asynchronous: speeds must be equal or numbers as in \"1,0.5\", got "));
+}
+
+TEST_CASE("an option has the range that it is described with, not that of another option of its name") {
+  const auto options = optionsOf(Damped{});
+  REQUIRE(options.size() == 3);  // sizes cannot be given by name
+  CHECK(options[0].range == "");
+  CHECK(options[1].range == "[1, )");
+  CHECK(options[2].range == "");
+  CHECK(options[2].description == "");
+  for (const auto& option : optionsOf(OuterAveraging{})) {
+    if (option.name == "rate") CHECK(option.range == "(0, )");
+    if (option.name == "momentum") CHECK(option.range == "[0, 1)");
+  }
 }
 
 TEST_CASE("an unknown name is refused, and the error suggests the nearest known one") {
