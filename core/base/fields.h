@@ -42,7 +42,7 @@ class Fields {
   /// Describes the next field, for schemas and tables. Readers and writers ignore it.
   /// @param description  a phrase without a full stop.
   /// @param range  of a number, or of each number of a list, as an interval: "[0, 1)", or "[1, )" without a
-  ///        largest value. `validate()` checks it.
+  ///        largest value. Readers ignore it; `validate()` is to check it.
   virtual void describe(std::string_view /*description*/, std::string_view /*range*/ = {}) {}
 
   /// A field, its description and its range: `f.field("units", units, "number of outputs", "[1, )")`.

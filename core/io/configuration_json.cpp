@@ -55,8 +55,9 @@ void readHead(std::string_view expected, JsonReader& reader) {
   std::string format;
   std::int64_t version = 0;
   reader.field("format", format);
-  require(!format.empty(), "format: is missing; it is \"{}\" for a chain of layers, \"{}\" for a graph",
-          kChainFormat, kGraphFormat);
+  require(!format.empty(),
+          "format: is missing or empty; it is \"{}\" for a chain of layers, \"{}\" for a graph", kChainFormat,
+          kGraphFormat);
   reader.requireField("version");
   require(format == expected, "format: expected \"{}\", found \"{}\"", expected, format);
   reader.field("version", version);

@@ -16,8 +16,9 @@ using LinesBelow = std::function<std::string(int columns, int rows)>;
 
 /// Shows the progress of a training loop of your own; ProgressListener does so for `fit()`.
 ///
-/// On a terminal: a bar, redrawn in place at most ten times per second and never wider than the terminal;
-/// log lines meanwhile appear above it. Elsewhere: a line every ten seconds. No trace of the bar is left.
+/// On a terminal: a bar, redrawn in place at most ten times per second, and after the line of a short epoch,
+/// and never wider than the terminal; log lines meanwhile appear above it. Elsewhere: a line every ten
+/// seconds. No trace of the bar is left.
 class EpochProgress {
  public:
   /// @param below  drawn with each bar; empty: nothing.

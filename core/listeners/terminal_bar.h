@@ -46,7 +46,7 @@ class TerminalBar {
   /// Draws a bar, given the columns that it may take: lines with '\n' between them. Without a terminal it
   /// writes `line`, unless that is empty.
   void show(const std::function<std::string(int columns)>& bar, const std::string& line);
-  /// Draws the bar again that a line has replaced, on a terminal and until a new one is due.
+  /// Draws the bar again that a line has replaced, on a terminal and unless a new one is due.
   void showAgain();
   /// Replaces the bar by a permanent line.
   void print(const std::string& line);

@@ -208,7 +208,7 @@ void Gossip::fields(Fields& f) {
   f.field("updaterState", updaterState, detail::kUpdaterStateField);
   codecFields(f, codec);
   f.field("modelEvery", modelEvery, "rounds from one mean of the replicas, the user's model, to the next",
-          "[1, )");
+          detail::kIterationsRange);
   f.field("measureDistance", measureDistance,
           "reports before each merge how far the replicas are apart; costs one pass");
 }

@@ -96,8 +96,8 @@ void SharedGradients::fields(Fields& f) {
   f.describe("how the size is chosen from which elements are sent: fixed, adaptive or target");
   detail::variantField(f, "threshold", thresholdAlgorithm, {"fixed", "adaptive", "target"},
                        [](Fields& inside, auto& chosen) { thresholdFields(inside, chosen); });
-  f.field("residualClipping", residualClipping, "clips what was not sent to so many thresholds; 0: never",
-          "[0, 1e6]");
+  f.field("residualClipping", residualClipping,
+          "clips what was not sent to so many thresholds, at least 1; 0: never", "[0, 1e6]");
   f.field("residualClippingFrequency", residualClippingFrequency, "messages between clippings", "[1, )");
   f.field("resynchronizationFrequency", resynchronizationFrequency,
           "iterations between merges of all that was not sent; 0: at the end of each epoch only", "[0, )");

@@ -13,7 +13,7 @@ using namespace muster::test;
 
 namespace {
 
-constexpr std::int64_t kHandedOut = 24, kRows = 2, kColumns = 3;
+constexpr std::int64_t kHandedOut = 24, kRefilled = 2, kColumns = 3;
 
 enum class Memory {
   OfBatch,   ///< fills the batch's memory, as the library's iterators do
@@ -25,7 +25,7 @@ enum class Memory {
 /// Examples of ones times a number that depends on the batch, with labels 0 and 1.
 class Refilling final : public DataSetIterator {
  public:
-  explicit Refilling(Memory memory) : memory_(memory), floats_(kRows * kColumns), classes_(kRows) {}
+  explicit Refilling(Memory memory) : memory_(memory), floats_(kRefilled * kColumns), classes_(kRefilled) {}
   void reset(std::int64_t epoch) override {
     epoch_ = epoch;
     next_ = 0;
@@ -35,21 +35,21 @@ class Refilling final : public DataSetIterator {
     const auto value = static_cast<float>((next_ * 7 + epoch_ * 3) % 11 - 5);
     Tensor features, labels;
     if (memory_ == Memory::OfBatch) {
-      features = Batch::ensure(batch.features, "x", {kRows, kColumns});
-      labels = Batch::ensure(batch.labels, "y", {kRows}, DType::Int64);
+      features = Batch::ensure(batch.features, "x", {kRefilled, kColumns});
+      labels = Batch::ensure(batch.labels, "y", {kRefilled}, DType::Int64);
     } else if (memory_ == Memory::Handed) {
       features = own_;
       labels = ownLabels_;
     } else if (memory_ == Memory::Viewed) {
-      features = Tensor::view(floats_.data(), {kRows, kColumns});
-      labels = Tensor::view(classes_.data(), {kRows}, DType::Int64);
+      features = Tensor::view(floats_.data(), {kRefilled, kColumns});
+      labels = Tensor::view(classes_.data(), {kRefilled}, DType::Int64);
     } else {
-      features = all_.rows(1, 1 + kRows);
+      features = all_.rows(1, 1 + kRefilled);
       labels = ownLabels_;
     }
-    for (std::int64_t i = 0; i < kRows * kColumns; ++i)
+    for (std::int64_t i = 0; i < kRefilled * kColumns; ++i)
       features.data<float>()[i] = value + static_cast<float>(i) * 0.25f;
-    for (std::int64_t i = 0; i < kRows; ++i) labels.data<std::int64_t>()[i] = (next_ + i) % 2;
+    for (std::int64_t i = 0; i < kRefilled; ++i) labels.data<std::int64_t>()[i] = (next_ + i) % 2;
     if (memory_ != Memory::OfBatch) {
       batch.features = {{"x", features}};
       batch.labels = {{"y", labels}};
@@ -60,8 +60,8 @@ class Refilling final : public DataSetIterator {
 
  private:
   const Memory memory_;
-  Tensor own_ = Tensor::zeros({kRows, kColumns}), all_ = Tensor::zeros({kRows + 2, kColumns}),
-         ownLabels_ = Tensor::zeros({kRows}, DType::Int64);
+  Tensor own_ = Tensor::zeros({kRefilled, kColumns}), all_ = Tensor::zeros({kRefilled + 2, kColumns}),
+         ownLabels_ = Tensor::zeros({kRefilled}, DType::Int64);
   std::vector<float> floats_;
   std::vector<std::int64_t> classes_;
   std::int64_t epoch_ = 0, next_ = 0;

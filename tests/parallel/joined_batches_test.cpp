@@ -11,7 +11,7 @@ using namespace muster::test;
 
 namespace {
 
-constexpr std::int64_t kFeatures = 6, kClasses = 4;
+constexpr std::int64_t kFeatures = 6, kLabels = 4;
 constexpr int kSteps = 100;
 
 /// Examples with masks, in batches of these sizes. Example i does not depend on the sizes.
@@ -28,7 +28,7 @@ class SizedBatches final : public DataSetIterator {
     const RandomStream random(17, "examples");
     for (std::int64_t i = 0; i < n; ++i, ++first_) {
       const auto example = static_cast<std::uint64_t>(first_);
-      const auto label = static_cast<std::int64_t>(random.below(3 * example, kClasses));
+      const auto label = static_cast<std::int64_t>(random.below(3 * example, kLabels));
       labels.data<std::int64_t>()[i] = label;
       mask.data<float>()[i] = random.uniform(3 * example + 1) < 0.1 ? 0.25f : 1.0f;
       for (std::int64_t j = 0; j < kFeatures; ++j)
@@ -48,7 +48,7 @@ class SizedBatches final : public DataSetIterator {
 /// The distance after a hundred steps between `workers` in this mode and one on the joined batches.
 double distanceOf(TrainingMode mode, int workers, const TrainingOptions& training) {
   const ReferenceOptions options{
-      .inputs = kFeatures, .classes = kClasses, .dropout = 0.3, .seed = 5, .training = training};
+      .inputs = kFeatures, .classes = kLabels, .dropout = 0.3, .seed = 5, .training = training};
   ReferenceModel many(options), one(options);
   const auto sizes = test::unevenSizes(workers, kSteps);
   SizedBatches split(sizes), together(test::joined(sizes, workers));
@@ -123,7 +123,7 @@ TEST_CASE("averaging differs from synchronous gradients for Adam, and if gradien
 }
 
 TEST_CASE("shared gradients accept only float32 models") {
-  ReferenceModel model({.inputs = kFeatures, .classes = kClasses});
+  ReferenceModel model({.inputs = kFeatures, .classes = kLabels});
   SizedBatches data({2, 2});
   auto wrapper =
       ParallelWrapper::Builder(model).workers(2).trainingMode(TrainingMode::SharedGradients).build();

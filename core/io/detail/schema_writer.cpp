@@ -3,6 +3,7 @@
 #include <boost/json/array.hpp>
 #include <utility>
 
+#include "muster/core/base/error.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/core/io/json_value.h"
 
@@ -12,7 +13,8 @@ namespace json = boost::json;
 
 void setRange(json::object& schema, std::string_view range) {
   if (range.empty()) return;
-  const auto comma = range.find(',');
+  const auto comma = range.find(", ");
+  require(comma != range.npos, "a range must be as in \"[0, 1)\", got \"{}\"", range);
   const std::string least(range.substr(1, comma - 1)),
       most(range.substr(comma + 2, range.size() - comma - 3));
   if (!least.empty()) schema[range.front() == '(' ? "exclusiveMinimum" : "minimum"] = parseJson(least);

@@ -105,7 +105,7 @@ TEST_CASE("a learning rate may be a number, and an updater its type") {
 TEST_CASE("mistakes in a configuration are reported with their path") {
   CHECK(problemOf(with("")) == "");
   CHECK(problemOf("{}") ==
-        "format: is missing; it is \"muster.MultiLayerConfiguration\" for a chain of layers, "
+        "format: is missing or empty; it is \"muster.MultiLayerConfiguration\" for a chain of layers, "
         "\"muster.ComputationGraphConfiguration\" for a graph");
   CHECK(problemOf(R"({"format": "muster.MultiLayerConfiguration", "version": 1})") == "layers: is missing");
   CHECK(problemOf(R"({"format": "other", "version": 1, "layers": []})") ==

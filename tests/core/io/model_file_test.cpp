@@ -258,8 +258,9 @@ TEST_CASE("a file that does not fit the network is refused, and the error names 
         }) == "tensor \"output.bias\" is float64 [3], but the network has float32 [3]");
   CHECK(problemAfter([](auto& file) { file.metadata.erase("configuration"); }) ==
         "holds no muster model: its metadata have no \"configuration\"");
-  CHECK(problemAfter([](auto& file) { file.metadata["configuration"] = "{}"; }) ==
-        "its configuration cannot be used: format: is missing");
+  CHECK(problemAfter([](auto& file) {
+          file.metadata["configuration"] = R"({"format": "muster.MultiLayerConfiguration"})";
+        }) == "its configuration cannot be used: version: is missing");
   MultiLayerConfiguration open = smallConvnet(), large = smallConvnet(std::int64_t{1} << 50);
   open.inputShape = {};
   CHECK(problemAfter([&](auto& file) {

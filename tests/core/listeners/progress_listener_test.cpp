@@ -69,7 +69,7 @@ TEST_CASE("a terminal gets ten redraws a second, one line an epoch, and no bar a
   CHECK_FALSE(screen.wrapped);
 }
 
-TEST_CASE("however short the epochs are, a terminal gets ten redraws a second, and the bar during each") {
+TEST_CASE("however short the epochs are, the bar is redrawn ten times a second and shown during each") {
   Shown shown(true);
   const auto& screen = shown.screen;
   shown.start(1000);
@@ -87,8 +87,15 @@ TEST_CASE("however short the epochs are, a terminal gets ten redraws a second, a
     CHECK(screen.lines.back().empty());
   }
   CHECK(redrawn == 10);
+  // A long epoch's last bar does not return: it would stay until the next merge.
+  shown.listener.onEpochStart({.trainer = shown.trainer, .epoch = 100});
+  shown.clock += 2s;
+  shown.merge(100, 6400, 0.5);
+  shown.listener.onEpochEnd({shown.trainer, 100, 100, 0.5, 6400});
+  shown.listener.onEpochStart({.trainer = shown.trainer, .epoch = 101});
+  CHECK(screen.lines.back().empty());
   shown.listener.onFitEnd(shown.trainer);
-  CHECK(screen.lines.size() == 101);
+  CHECK(screen.lines.size() == 102);
   CHECK(screen.lines.back().empty());
 }
 

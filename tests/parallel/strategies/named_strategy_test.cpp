@@ -97,10 +97,10 @@ TEST_CASE("an option has the range that it is described with, not that of anothe
   CHECK(options[1].range == "[1, )");
   CHECK(options[2].range == "");
   CHECK(options[2].description == "");
-  for (const auto& option : optionsOf(OuterAveraging{})) {
-    if (option.name == "rate") CHECK(option.range == "(0, )");
-    if (option.name == "momentum") CHECK(option.range == "[0, 1)");
-  }
+  std::map<std::string, std::string> ranges;
+  for (const auto& option : optionsOf(OuterAveraging{})) ranges[option.name] = option.range;
+  CHECK(ranges["rate"] == "(0, )");
+  CHECK(ranges["momentum"] == "[0, 1)");
 }
 
 TEST_CASE("an unknown name is refused, and the error suggests the nearest known one") {
