@@ -9,6 +9,7 @@
 #include "muster/core/data/in_parallel.h"
 #include "muster/core/data/output_names.h"
 #include "muster/core/eval/any_evaluation.h"
+#include "muster/core/eval/detail/rows.h"
 #include "muster/core/io/input_file.h"
 #include "muster/datasets/image_folder.h"
 #include "muster/datasets/image_set_iterator.h"
@@ -117,6 +118,10 @@ PicturePredictions PictureModel::predict(const std::filesystem::path& path) {
   for (const auto& problem : predictions.unreadable) logWarning("{}; it is not predicted", problem);
   Tensor rows = Tensor::empty({std::ssize(read), outputs.shape()[1]});
   gatherRows(outputs, read, rows);
+  for (std::int64_t row = 0; row < rows.shape()[0]; ++row)
+    detail::requireFinitePredictions(detail::rowOf(rows, row), row, {rows.shape()[0]}, "predict", [&] {
+      return fmt::format(" ({})", predictions.files[static_cast<std::size_t>(row)]);
+    });
   static_cast<Predictions&>(predictions) = namedOutputs(description(), rows, network_->task());
   return predictions;
 }

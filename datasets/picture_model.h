@@ -49,7 +49,7 @@ class PictureModel {
   ///         line of the log says how many other files are left out. A broken picture of a directory is named
   ///         by a warning and in `unreadable`; the others are predicted.
   /// @throws FileError naming a single picture that cannot be read, or a directory without pictures or with
-  ///         broken ones only.
+  ///         broken ones only; NonFinitePrediction naming a picture for which an output is NaN or infinite.
   PicturePredictions predict(const std::filesystem::path& path);
   /// Predicts the pictures of a directory of directories, which are called as classes of the model, and
   /// compares. @throws FileError as readImageFolder.

@@ -5,6 +5,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/data/output_names.h"
+#include "muster/core/eval/detail/rows.h"
 
 namespace muster {
 
@@ -23,6 +24,7 @@ Predictions namedOutputs(const InputDescription& description, const Tensor& outp
   const float* from = outputs.data<float>();
   float* to = predictions.values.data<float>();
   for (std::int64_t i = 0; i < count; ++i, from += width, to += predictions.names.size()) {
+    detail::requireFinitePredictions({from, static_cast<std::size_t>(width)}, i, {count}, "predict");
     if (single) {
       to[0] = 1 - from[0];
       to[1] = from[0];

@@ -29,7 +29,7 @@ struct Predictions {
 /// @param outputs  float32 [N, outputs].
 /// @param task  `Model::task` of the network. Labels each have a probability of their own.
 /// @throws InvalidArgument if the description names no outputs, another number of them, or both classes and
-///         numbers.
+///         numbers; NonFinitePrediction, which is one, for an output that is NaN or infinite, naming its row.
 Predictions namedOutputs(const InputDescription& description, const Tensor& outputs,
                          Task task = Task::Classification);
 

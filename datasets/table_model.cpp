@@ -7,6 +7,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/data/output_names.h"
+#include "muster/core/eval/detail/rows.h"
 #include "muster/datasets/detail/unknown_words.h"
 #include "muster/datasets/table_description.h"
 #include "muster/datasets/table_examples.h"
@@ -52,6 +53,11 @@ Predictions TableModel::predict(const Table& table) {
     const Tensor some = network_->output(features.rows(begin, end));
     std::copy_n(some.data<float>(), (end - begin) * width, outputs.data<float>() + begin * width);
   }
+  for (std::int64_t row = 0; row < count; ++row)
+    detail::requireFinitePredictions(detail::rowOf(outputs, row), row, {count}, "predict", [&] {
+      return fmt::format(" (line {} of {}){}", table.line(row), table.origin().string(),
+                         detail::featuresRemark(features, row, description().featureNames()));
+    });
   return namedOutputs(description(), outputs, network_->task());
 }
 

@@ -30,7 +30,8 @@ class TableModel {
 
   Network& network() { return *network_; }
   const InputDescription& description() const { return network_->inputDescription(); }
-  /// Columns are found by their names; the label's column is not needed. @throws FileError as tableFeatures.
+  /// Columns are found by their names; the label's column is not needed. @throws FileError as tableFeatures;
+  /// NonFinitePrediction naming the line of a row for which the network has a number that is NaN or infinite.
   Predictions predict(const Table& table);
   /// Predicts the rows that have a label and compares: classes, or numbers in the table's own units.
   /// @throws FileError for a column that is missing, or a label that is no class of the model's or no number.

@@ -7,6 +7,8 @@
 #include "muster/core/data/training_reads.h"
 #include "muster/core/device/arithmetic_scope.h"
 #include "muster/core/eval/any_evaluation.h"
+#include "muster/core/eval/detail/rows.h"
+#include "muster/core/eval/non_finite_prediction.h"
 #include "muster/core/nn/network.h"
 
 namespace muster {
@@ -26,16 +28,35 @@ void requireRank(const Tensor& predictions) {
           predictions.toString());
 }
 
+/// Throws the NonFinitePrediction that `add` throws with the example's number in the data, of which an
+/// evaluation knows only that in the batch, and with its features.
+void add(auto& evaluation, const Model& model, const Batch& batch, const Tensor& predictions, auto... loss) {
+  const Tensor mask = batch.lossMask(predictions.shape(), model.outputName());
+  try {
+    evaluation.add(predictions, labelsOf(model, batch).gathered(), mask, loss...);
+  } catch (const NonFinitePrediction&) {
+    const Shape rows = predictions.shape().dropLast();
+    const std::int64_t steps = rows.rank() == 2 ? rows[1] : 1;
+    for (std::int64_t i = 0; i < rows.elements(); ++i)
+      if (!detail::isMasked(mask, i))
+        detail::requireFinitePredictions(
+            detail::rowOf(predictions, i), batch.stamp.firstExample * steps + i, rows, "evaluation", [&] {
+              if (batch.features.size() != 1) return std::string();
+              return detail::featuresRemark(batch.features.front().gathered(), i / steps,
+                                            model.inputDescription().featureNames());
+            });
+    throw;
+  }
+}
+
 }  // namespace
 
 void evaluateBatch(Model& model, const Batch& batch, std::optional<Evaluation>& evaluation) {
   Tensor predictions;
   model.output(batch, predictions);
   requireRank(predictions);
-  const Shape& shape = predictions.shape();
-  const NamedTensor& labels = labelsOf(model, batch);
-  if (!evaluation) evaluation.emplace(std::max<std::int64_t>(shape[-1], 2));
-  evaluation->add(predictions, labels.gathered(), batch.lossMask(shape, model.outputName()));
+  if (!evaluation) evaluation.emplace(std::max<std::int64_t>(predictions.shape()[-1], 2));
+  add(*evaluation, model, batch, predictions);
 }
 
 void evaluateBatch(Model& model, const Batch& batch, std::optional<AnyEvaluation>& evaluation,
@@ -47,10 +68,8 @@ void evaluateBatch(Model& model, const Batch& batch, std::optional<AnyEvaluation
   else
     loss = model.outputAndLoss(batch, predictions);
   requireRank(predictions);
-  const Shape& shape = predictions.shape();
-  const NamedTensor& labels = labelsOf(model, batch);
-  if (!evaluation) evaluation.emplace(task.value_or(model.task()), shape[-1]);
-  evaluation->add(predictions, labels.gathered(), batch.lossMask(shape, model.outputName()), loss);
+  if (!evaluation) evaluation.emplace(task.value_or(model.task()), predictions.shape()[-1]);
+  add(*evaluation, model, batch, predictions, loss);
 }
 
 AnyEvaluation evaluateTask(Model& model, DataSetIterator& data, std::optional<Task> task) {

@@ -14,6 +14,7 @@
 #include "muster/core/base/printable_text.h"
 #include "muster/core/base/text_table.h"
 #include "muster/core/data/output_names.h"
+#include "muster/core/eval/detail/rows.h"
 #include "muster/core/io/input_file.h"
 #include "muster/core/io/model_file.h"
 #include "muster/datasets/cell_values.h"
@@ -86,6 +87,19 @@ std::string targetText(const Table& table, std::int64_t row, const TargetColumn&
   return fmt::format("{}", number.value());
 }
 
+/// @throws NonFinitePrediction naming an example by its number in the file.
+/// @param numbers  [example of the batch]
+void requireFinite(const Tensor& outputs, const Batch& batch, std::span<const std::int64_t> numbers,
+                   const InputDescription& described) {
+  for (std::int64_t i = 0; i < outputs.shape()[0]; ++i)
+    detail::requireFinitePredictions(detail::rowOf(outputs, i), numbers[static_cast<std::size_t>(i)],
+                                     {outputs.shape()[0]}, "predict", [&] {
+                                       if (batch.features.size() != 1) return std::string();
+                                       return detail::featuresRemark(batch.features.front().value, i,
+                                                                     described.featureNames());
+                                     });
+}
+
 /// A row for each example of a run's data: its number in their file, label and prediction.
 std::string predictionsOf(const Trained& trained, const PredictOptions& options) {
   DataSetIterator& data = trained.on(options.on);
@@ -105,6 +119,7 @@ std::string predictionsOf(const Trained& trained, const PredictOptions& options)
     static_cast<Model&>(*trained.network).output(batch, outputs);
     require(outputs.shape().rank() == 2, "predict: outputs {} are no rows of numbers", outputs.toString());
     const auto described = outputsOf(trained, outputs.shape()[1]);
+    requireFinite(outputs, batch, {number, numbers.end()}, described);
     const auto predictions = namedOutputs(described, outputs, trained.network->task());
     const Tensor& labels = batch.labels.front().value;
     if (text.empty()) {

@@ -2,6 +2,7 @@
 
 #include "muster/core/eval/any_evaluation.h"
 #include "muster/core/eval/evaluation.h"
+#include "muster/core/eval/non_finite_prediction.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/image_folder.h"
 #include "muster/datasets/image_set_iterator.h"
@@ -60,6 +61,17 @@ TEST_CASE("a model's file alone predicts pictures of any size, in a file or a fo
   const auto one = model.predict(directory / "new/night.png");
   CHECK(one.files == Names{"night.png"});
   CHECK(one.classes == Names{"dark"});
+}
+
+TEST_CASE("a picture for which the network has no number is named, and nothing is predicted") {
+  const test::TemporaryDirectory directory;
+  fill(directory / "new/a.png", 0, 3, 2);
+  fill(directory / "new/b.png", 255, 3, 2);
+  auto network = brightness(kDescription);
+  network->blocks().front().values.data<float>()[11] = test::kInfinity;  // times 0 is NaN
+  PictureModel model(std::move(network));
+  CHECK(test::thrown<NonFinitePrediction>([&] { model.predict(directory / "new"); }) ==
+        "predict: a prediction for example 0 is NaN (a.png)");
 }
 
 TEST_CASE("models that do not know their pictures, and folders without pictures, are refused") {

@@ -1,5 +1,6 @@
 #include "muster/datasets/predictions.h"
 
+#include "muster/core/eval/non_finite_prediction.h"
 #include "muster/datasets/prediction_csv.h"
 #include "tests/support/test.h"
 
@@ -51,6 +52,20 @@ TEST_CASE("labels have a probability each and no class; a regression's numbers a
   CHECK(csvRow(sales, 1) == "100000240.25,-1");
   CHECK(thrown<InvalidArgument>([&] { numbers.classOf(0); }) ==
         "predictions: a regression has no classes; valueOf has its numbers");
+}
+
+TEST_CASE("an output that is NaN or infinite names no class and no number") {
+  const InputDescription kinds{.classes = {"cat", "dog"}}, price{.targets = {{.name = "price"}}};
+  const auto refusal = [](const InputDescription& described, Task task, const Tensor& outputs) {
+    return thrown<NonFinitePrediction>([&] { namedOutputs(described, outputs, task); });
+  };
+  const float nan = test::kNan, infinity = test::kInfinity;
+  for (const auto task : {Task::Classification, Task::Labels})
+    CHECK(refusal(kinds, task, rows(2, {0.5f, 0.5f, nan, 0})) ==
+          "predict: a prediction for example 1 is NaN");
+  CHECK(refusal(kinds, Task::Classification, rows(1, {nan})) == "predict: a prediction for example 0 is NaN");
+  CHECK(refusal(price, Task::Regression, rows(1, {1, 2, infinity})) ==
+        "predict: a prediction for example 2 is infinite");
 }
 
 TEST_CASE("what does not exist is refused") {

@@ -1,6 +1,7 @@
 #include "muster/datasets/table_model.h"
 
 #include "muster/core/eval/evaluation.h"
+#include "muster/core/eval/non_finite_prediction.h"
 #include "muster/core/eval/regression_evaluation.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/table_description.h"
@@ -58,6 +59,23 @@ TEST_CASE("a model file alone predicts and tests new rows, in any order of colum
   auto data = tableIterator(describeTable(other, {}, allRows(other)), other, allRows(other), 10);
   CHECK_REFUSED(Network::load(path)->evaluate(data),
                 "evaluate: class 0 is ape in the data, and cat in the model");
+}
+
+TEST_CASE("a row by which the network's numbers overflow is named with its line and its largest feature") {
+  const auto table = parseTable("size,age,kind\n1,2,cat\n5,1,dog\n1,7,cat\n2,1,dog\n", {}, "train.csv");
+  auto network = std::make_unique<MultiLayerNetwork>(
+      MultiLayerConfiguration{.inputShape = {2}, .layers = {Output{.classes = 2}}});
+  network->init();
+  std::ranges::fill(network->blocks().front().values.span<float>(), 1e20f);
+  network->setInputDescription(describeTable(table, {}, allRows(table)));
+  TableModel model(std::move(network));
+  const auto rows = [](std::string_view last) {
+    return parseTable(fmt::format("age,size\n0,0\n1,{}\n", last), {}, "new.csv");
+  };
+  CHECK(model.predict(rows("0")).classes.size() == 2);
+  CHECK(test::thrown<NonFinitePrediction>([&] { model.predict(rows("1e30")); }) ==
+        "predict: a prediction for example 1 is NaN (line 3 of new.csv); the largest of its features is "
+        "1e+30, in size");
 }
 
 TEST_CASE("a model without a table's description, or with another one, is refused") {

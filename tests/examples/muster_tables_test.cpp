@@ -1,6 +1,9 @@
 // Tables by the program muster: from rows to predictions.
+#include <limits>
+
 #include "muster/core/base/text_table.h"
 #include "muster/core/io/json_value.h"
+#include "muster/core/nn/network.h"
 #include "muster/parallel/run/run_file.h"
 #include "tests/examples/sandbox.h"
 
@@ -187,6 +190,20 @@ TEST_CASE("a regression learns in scaled units and predicts in the table's own")
   const auto scores = muster.succeeds("evaluate run.json --set data.test=rows.csv").out;
   CHECK(scores.starts_with("200 examples, 1 column: R2 0.9"));
   CHECK_CONTAINS(scores, ", in the column's own units\n");
+
+  const auto network = Network::load(muster.directory / "rows.safetensors");
+  std::ranges::fill(network->blocks().front().values.span<float>(), std::numeric_limits<float>::quiet_NaN());
+  network->save(muster.directory / "nan.safetensors");
+  const std::string earlier = "prediction\n1\n",
+                    refusal = "muster: predict: a prediction for example 0 is NaN";
+  muster.write("p.csv", earlier);
+  muster.write("fresh.csv", "x,colour,price\n0.05,red,100000\n");
+  for (const std::string line :
+       {"nan.safetensors new.csv", "run.json nan.safetensors --set data.test=fresh.csv"})
+    muster.refuses("predict --out p.csv " + line, refusal);
+  CHECK(muster.read("p.csv") == earlier);
+  muster.refuses("evaluate run.json nan.safetensors --set data.test=fresh.csv",
+                 "evaluation: a prediction for example 0 is NaN");
 }
 
 TEST_CASE("muster example asks for what a table does not say, by its own options") {

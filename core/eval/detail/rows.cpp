@@ -1,5 +1,6 @@
 #include "muster/core/eval/detail/rows.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "muster/core/base/error.h"
@@ -38,21 +39,39 @@ Shape requireRows(const Tensor& predictions, const Tensor& labels, const Tensor&
 namespace {
 
 template <typename Refusal>
-void requireFinite(std::span<const float> row, std::string_view what, std::int64_t i, const Shape& rows) {
+void requireFinite(std::span<const float> row, std::string_view what, std::int64_t i, const Shape& rows,
+                   std::string_view caller = "evaluation", const std::function<std::string()>& why = {}) {
   for (const float value : row)
     if (!std::isfinite(value))
-      throw Refusal(fmt::format("evaluation: {} {} is {}", what, placeName(i, rows),
-                                std::isnan(value) ? "NaN" : "infinite"));
+      throw Refusal(fmt::format("{}: {} {} is {}{}", caller, what, placeName(i, rows),
+                                std::isnan(value) ? "NaN" : "infinite", why ? why() : ""));
 }
 
 }  // namespace
 
-void requireFinitePredictions(std::span<const float> row, std::int64_t i, const Shape& rows) {
-  requireFinite<NonFinitePrediction>(row, "a prediction for", i, rows);
+void requireFinitePredictions(std::span<const float> row, std::int64_t i, const Shape& rows,
+                              std::string_view caller, const std::function<std::string()>& why) {
+  requireFinite<NonFinitePrediction>(row, "a prediction for", i, rows, caller, why);
 }
 
 void requireFiniteLabels(std::span<const float> row, std::int64_t i, const Shape& rows) {
   requireFinite<InvalidArgument>(row, "a label of", i, rows);
+}
+
+std::string featuresRemark(const Tensor& features, std::int64_t example, std::span<const std::string> names) {
+  if (features.dtype() != DType::Float32 || !features.device().isCpu() || features.shape().rank() < 2)
+    return {};
+  const Tensor one = features.rows(example, example + 1);
+  const auto values = one.span<float>();
+  if (values.empty()) return {};
+  const auto magnitude = [](float x) { return std::isnan(x) ? INFINITY : std::abs(x); };
+  const auto most = std::ranges::max_element(values, {}, magnitude);
+  const auto place = static_cast<std::size_t>(most - values.begin());
+  const auto where =
+      place < names.size() ? names[place] : fmt::format("column {}, counted from 1", place + 1);
+  return std::isfinite(*most) ? fmt::format("; the largest of its features is {}, in {}", *most, where)
+                              : fmt::format("; its features hold {} in {}",
+                                            std::isnan(*most) ? std::abs(*most) : *most, where);
 }
 
 }  // namespace muster::detail

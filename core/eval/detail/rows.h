@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "muster/core/tensor/tensor.h"
 
@@ -30,8 +32,18 @@ void requireMask(const Tensor& mask, const Shape& rows);
 Shape requireRows(const Tensor& predictions, const Tensor& labels, const Tensor& mask, std::int64_t columns);
 
 /// @throws NonFinitePrediction if a number is not finite, naming the row.
-void requireFinitePredictions(std::span<const float> row, std::int64_t i, const Shape& rows);
+/// @param caller  begins the message.  @param why  ends it, if given, as featuresRemark.
+void requireFinitePredictions(std::span<const float> row, std::int64_t i, const Shape& rows,
+                              std::string_view caller = "evaluation",
+                              const std::function<std::string()>& why = {});
 /// @throws InvalidArgument likewise.
 void requireFiniteLabels(std::span<const float> row, std::int64_t i, const Shape& rows);
+
+/// What an example's features may have to do with a prediction that is not finite: "; its features hold nan
+/// in column 2, counted from 1", or "; the largest of its features is 1e+30, in column 2, counted from 1".
+/// "" if they are no float32 in the host's memory.
+/// @param features  [N, ...]  @param names  [feature] to use instead of their numbers, as "in size".
+std::string featuresRemark(const Tensor& features, std::int64_t example,
+                           std::span<const std::string> names = {});
 
 }  // namespace muster::detail

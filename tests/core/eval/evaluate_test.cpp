@@ -1,4 +1,5 @@
 #include "muster/core/eval/evaluation.h"
+#include "muster/core/eval/non_finite_prediction.h"
 #include "tests/support/batch_of.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/list_iterator.h"
@@ -39,6 +40,18 @@ TEST_CASE("each step of a sequence counts; padding is masked by the features' ma
   CHECK(matrixOf({batch}) == std::vector<std::int64_t>{2, 1, 1, 1});
   batch.masks.push_back({"labels", Tensor::of({0, 0, 1, /**/ 1, 0, 0}, {2, 3})});
   CHECK(matrixOf({batch}) == std::vector<std::int64_t>{1, 0, 0, 1});
+}
+
+TEST_CASE("a prediction that is NaN is named by its place in the data, not in its batch") {
+  const auto refusal = [](std::vector<Batch> batches) {
+    return thrown<NonFinitePrediction>([&] { matrixOf(std::move(batches)); });
+  };
+  CHECK(refusal({pairs({1, 0, 0, 1}, {1, 0, 1, 0}), pairs({0, 1, 0, kNan}, {0, 1, 0, 1})}) ==
+        "evaluation: a prediction for example 3 is NaN; its features hold nan in column 2, counted from 1");
+  Batch steps = batchOf(Tensor::of({1, 0, kNan, 1, 0, kNan}, {1, 3, 2}), integers({0, 0, 1}, {1, 3}));
+  steps.masks.push_back({"features", Tensor::of({1, 0, 1}, {1, 3})});
+  CHECK(refusal({pairs({1, 0, 0, 1}, {1, 0, 1, 0}), steps})
+            .starts_with("evaluation: a prediction for example 2, step 2 is NaN"));
 }
 
 TEST_CASE("models and data that cannot be evaluated are refused") {

@@ -49,6 +49,18 @@ TEST_CASE("numbers that are not finite are refused with their place") {
         "evaluation: a prediction for example 3 is NaN");
   CHECK_REFUSED(requireFiniteLabels(std::array{-test::kInfinity}, 3, Shape{2, 2}),
                 "evaluation: a label of example 1, step 1 is infinite");
+  CHECK(test::thrown<NonFinitePrediction>([&] {
+          requireFinitePredictions(nan, 3, {5}, "predict", [] { return " (line 5)"; });
+        }) == "predict: a prediction for example 3 is NaN (line 5)");
+}
+
+TEST_CASE("a remark names the value of an example's features that is not finite, or the largest one") {
+  const Tensor features = Tensor::of({1, -9, 3, /**/ 1e9f, -test::kNan, 3}, {2, 3});
+  CHECK(featuresRemark(features, 0) == "; the largest of its features is -9, in column 2, counted from 1");
+  CHECK(featuresRemark(features, 1) == "; its features hold nan in column 2, counted from 1");
+  const std::vector<std::string> names{"a", "size", "c"};
+  CHECK(featuresRemark(features, 1, names) == "; its features hold nan in size");
+  CHECK(featuresRemark(Tensor::zeros({2, 3}, DType::UInt8), 0).empty());
 }
 
 TEST_CASE("a table's first column is as wide as its longest label in characters, at least ten") {
