@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
@@ -24,9 +25,10 @@ RowsByClass byClass(std::span<const std::int64_t> classes) {
 }
 
 /// How many rows each class gives to a part of `count` rows: its share rounded down, and one more for the
-/// classes with the largest remainders, the first of equal ones. While another class has rows to spare, none
-/// gives less than one, because a part without a class cannot teach it.
-std::vector<std::int64_t> sharesOf(const RowsByClass& classes, std::int64_t count, std::int64_t all) {
+/// classes with the largest remainders, of equal ones those that come first in `order`. While another class
+/// has rows to spare, none gives less than one, because a part without a class cannot teach it.
+std::vector<std::int64_t> sharesOf(const RowsByClass& classes, std::int64_t count, std::int64_t all,
+                                   std::vector<std::size_t> order) {
   std::vector<std::int64_t> shares, missing;  // [class]; what rounding took, in parts of a row
   for (const auto& rows : classes) {
     const std::int64_t parts = count * static_cast<std::int64_t>(rows.size());
@@ -35,16 +37,25 @@ std::vector<std::int64_t> sharesOf(const RowsByClass& classes, std::int64_t coun
   }
   const auto most = [&](std::size_t c) { return static_cast<std::int64_t>(classes[c].size()); };
   auto left = count - std::accumulate(shares.begin(), shares.end(), std::int64_t{0});
-  std::vector<std::size_t> order(classes.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto drawn = order;
   std::ranges::stable_sort(order, std::ranges::greater{}, [&](std::size_t c) { return missing[c]; });
   for (const auto c : order)
     if (left > 0 && shares[c] < most(c)) ++shares[c], --left;
   // Classes that were raised to one may have used more than what was left: the largest share gives it back.
   for (const auto c : order)
     if (shares[c] == 0 && count >= static_cast<std::int64_t>(classes.size()))
-      --*std::ranges::max_element(shares), ++shares[c];
+      --shares[*std::ranges::max_element(drawn, {}, [&](std::size_t k) { return shares[k]; })], ++shares[c];
   return shares;
+}
+
+std::vector<std::size_t> inOrder(std::size_t classes) {
+  std::vector<std::size_t> order(classes);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  return order;
+}
+
+void shuffle(auto& values, const RandomStream& stream, std::uint64_t& drawn) {
+  for (std::size_t i = values.size(); i-- > 1;) std::swap(values[i], values[stream.below(drawn++, i + 1)]);
 }
 
 RowSplit divide(const RowsByClass& classes, const std::vector<std::int64_t>& shares) {
@@ -70,9 +81,10 @@ RowSplit splitRows(std::span<const std::int64_t> classes, std::int64_t count, st
           count, rows.size());
   const RandomStream stream(seed, "split");
   std::uint64_t drawn = 0;
-  for (auto& of : rows)
-    for (std::size_t i = of.size(); i-- > 1;) std::swap(of[i], of[stream.below(drawn++, i + 1)]);
-  return divide(rows, sharesOf(rows, count, all));
+  for (auto& of : rows) shuffle(of, stream, drawn);
+  auto order = inOrder(rows.size());
+  shuffle(order, stream, drawn);  // last, so that it changes no draw of rows
+  return divide(rows, sharesOf(rows, count, all, std::move(order)));
 }
 
 RowSplit splitRows(std::int64_t examples, std::int64_t count, std::uint64_t seed) {
@@ -89,7 +101,7 @@ std::vector<std::int64_t> firstRows(std::span<const std::int64_t> classes, std::
     return rows;
   }
   const auto rows = byClass(classes);
-  return divide(rows, sharesOf(rows, count, all)).first;
+  return divide(rows, sharesOf(rows, count, all, inOrder(rows.size()))).first;
 }
 
 std::int64_t countOf(double fraction, std::int64_t examples) {

@@ -21,8 +21,9 @@ struct RowSplit {
 };
 
 /// Divides the rows of a data set at random, each class in equal shares: both parts have as much of every
-/// class as the whole, up to one example (Hamilton's method of largest remainders). The rows depend only on
-/// the arguments.
+/// class as the whole, up to one example (Hamilton's method of largest remainders). Where remainders are
+/// equal the seed draws which classes have the example more: of classes of one size that are more than the
+/// second part has rows, each is as likely as another to be in it. The rows depend only on the arguments.
 ///
 /// @param classes  [N], the class of each row.
 /// @param count    rows of the first part, the one to train with; 1 to N.

@@ -30,7 +30,7 @@ namespace muster {
 namespace {
 
 using detail::dealRows, detail::dealTable, detail::dealTestTable;
-using detail::dropLast, detail::shuffleSeed;
+using detail::dropLast, detail::lackingClasses, detail::shuffleSeed;
 using detail::hashesOf, detail::PartHashes, detail::partHashes;
 
 std::int64_t limitOf(std::int64_t wanted) {
@@ -54,6 +54,8 @@ InputDescription descriptionOf(const ImageSet& images) {
 PartHashes deal(const DataSource& d, const Images& images, PlacementWish placement,
                 std::span<const Device> devices, int workers, LoadedData& into) {
   into.rows = dealRows(d, images.train->labels(), limitOf(d.trainExamples), images.test != nullptr);
+  into.heldOutWarnings =
+      lackingClasses(d, images.train->labels(), into.rows, images.train->description().classes);
   if (images.test) into.rows.test = firstRows(images.test->labels(), limitOf(d.testExamples));
   std::vector<ImageSetIterator*> iterators;
   const auto make = [&](const std::shared_ptr<const ImageSet>& of, std::span<const std::int64_t> rows,
@@ -141,7 +143,9 @@ PartHashes deal(const DataSource& d, const Tensors& train, const std::optional<T
     return std::make_unique<InMemoryDataSetIterator>(rowsOf(all.features, rows), rowsOf(all.labels, rows),
                                                      d.batch, seed);
   };
-  auto& rows = into.rows = dealRows(d, classesOf(train), ImageSetIterator::kAll, test.has_value());
+  const auto classes = classesOf(train);
+  auto& rows = into.rows = dealRows(d, classes, ImageSetIterator::kAll, test.has_value());
+  into.heldOutWarnings = lackingClasses(d, classes, rows, {});
   auto training = make(train, rows.train, shuffleSeed(d));
   dropLast(d, *training);
   into.train = std::move(training);

@@ -24,12 +24,14 @@ struct DataRows {
 
 /// Data as iterators.
 struct LoadedData {
-  std::string type;                   ///< as in data.type; what stands in for MNIST is `generated`
-  std::string title;                  ///< for display
-  std::string notice;                 ///< why they replace MNIST; "" if they do not
-  std::string origin;                 ///< source of the data
-  std::string placed;                 ///< note on the images' placement; "" if not needed
-  std::string testWarning;            ///< that examples to test with are trained with; "" if they are not
+  std::string type;         ///< as in data.type; what stands in for MNIST is `generated`
+  std::string title;        ///< for display
+  std::string notice;       ///< why they replace MNIST; "" if they do not
+  std::string origin;       ///< source of the data
+  std::string placed;       ///< note on the images' placement; "" if not needed
+  std::string testWarning;  ///< that examples to test with are trained with; "" if they are not
+  /// That classes have no example in a part that is held out; empty if all have.
+  std::vector<std::string> heldOutWarnings = {};
   InputDescription description = {};  ///< for the network; empty if the data have none
   DataRows rows = {};                 ///< [example, without shuffling]
   DataContents contents = {};         ///< by which other contents of the same files are found

@@ -42,7 +42,8 @@ struct PreparedRun {
   LoadedData data = {};
   std::unique_ptr<Network> network = {};  ///< with the state of the file that it resumes
   /// Why its scores may say too little of new examples: it tests with training examples, or begins with a
-  /// model that was trained with some of those that are held out now. And that listeners look at the loss
+  /// model that was trained with some of those that are held out now, or classes have no example that is held
+  /// out. And that listeners look at the loss
   /// without the weights of the classes.
   std::vector<std::string> warnings = {};
 

@@ -11,7 +11,9 @@
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/data/in_memory.h"
+#include "muster/datasets/detail/class_names.h"
 #include "muster/datasets/detail/unknown_words.h"
+#include "muster/datasets/source/detail/deal_rows.h"
 #include "muster/datasets/source/detail/held_out.h"
 #include "muster/datasets/source/detail/known_columns.h"
 #include "muster/datasets/table_description.h"
@@ -30,6 +32,17 @@ std::unique_ptr<InMemoryDataSetIterator> rowsOf(const Table& table, const InputD
 /// The column of the labels.
 const std::string& labelOf(const InputDescription& description) {
   return description.targets.empty() ? description.label : description.targets.front().name;
+}
+
+/// [row] The class, or 0 for a row that has none or is of a regression.
+std::vector<std::int64_t> classesOf(const Table& table, const InputDescription& description) {
+  std::vector<std::int64_t> classes(static_cast<std::size_t>(table.rows()));
+  if (!description.targets.empty()) return classes;
+  const ClassNumbers known(description.classes);
+  const auto place = table.labelColumn(description.label);
+  for (std::int64_t row = 0; row < table.rows(); ++row)
+    classes[static_cast<std::size_t>(row)] = known.find(table.cell(row, place)).value_or(0);
+  return classes;
 }
 
 }  // namespace
@@ -64,6 +77,8 @@ PartHashes dealTable(const DataSource& d, const InputDescription& known, LoadedD
   } else {
     for (const auto& heldOut : {rows.validation, rows.test}) logStrayValues(into.description, train, heldOut);
   }
+  into.heldOutWarnings =
+      lackingClasses(d, classesOf(train, into.description), rows, into.description.classes);
   auto training = rowsOf(train, into.description, rows.train, d.batch, shuffleSeed(d));
   dropLast(d, *training);
   into.train = std::move(training);

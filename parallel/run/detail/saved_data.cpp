@@ -327,6 +327,7 @@ std::vector<std::string> dataWarnings(const RunFile& run, const LoadedData& data
       learnedWarning(begins ? "training.initialModel " : "training.resume ",
                      begins ? t.initialModel : t.resume, data.contents.earlier, run.data, data, tested)};
   std::erase(all, "");
+  all.insert(all.end(), data.heldOutWarnings.begin(), data.heldOutWarnings.end());
   return all;
 }
 

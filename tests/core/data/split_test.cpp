@@ -56,6 +56,37 @@ TEST_CASE("a split is drawn by its seed") {
   for (const auto count : often) CHECK(std::abs(count - 500) < 95);
 }
 
+TEST_CASE("the seed draws which of equal classes have an example in a part that has fewer than there are") {
+  const auto classes = inOrder({4, 4, 4, 4, 4, 4});  // of 22 to train with: 3.67 each
+  Rows often(6);  // of 1000 seeds with 2 of 6 classes each: binomial(1000, 1/3) within 6 deviations of 14.9
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    const auto parts = splitRows(classes, 22, seed);
+    CHECK(parts.first == splitRows(classes, 22, seed).first);
+    auto held = parts.second;
+    for (auto& row : held) ++often[static_cast<std::size_t>(row / 4)], row /= 4;
+    REQUIRE((held.size() == 2 && held[0] != held[1]));
+  }
+  for (const auto count : often) CHECK(std::abs(count - 333) < 90);
+  // Of 4 to train with, rounding takes all and each single row gets one: a drawn one of the large classes
+  // gives it.
+  Rows gave(2);
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const auto large = inOrder({10, 10, 1, 1});
+    const auto counts = countsOf(splitRows(large, 5, seed).first, large);
+    REQUIRE((counts[0] + counts[1] == 3 && counts[2] == 1 && counts[3] == 1));
+    ++gave[static_cast<std::size_t>(counts[0] < counts[1])];
+  }
+  CHECK((gave[0] > 20 && gave[1] > 20));  // binomial(100, 0.5) within 6 deviations
+}
+
+TEST_CASE("a split without equal remainders has the rows that it always had") {
+  const auto classes = inOrder({7, 4, 2});
+  CHECK(splitRows(classes, 9, 1).second == Rows{1, 4, 7, 12});
+  CHECK(splitRows(classes, 9, 2).second == Rows{0, 1, 8, 12});
+  CHECK(splitRows(classes, 9, 3).second == Rows{4, 5, 10, 12});
+  CHECK(splitRows(10, 6, 5).second == Rows{0, 3, 7, 9});
+}
+
 TEST_CASE("every class has an example to train with, or the split is refused") {
   const auto classes = inOrder({97, 1, 1, 1});
   CHECK(countsOf(splitRows(classes, 10, 3).first, classes) == Rows{7, 1, 1, 1});

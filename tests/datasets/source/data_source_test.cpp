@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <numeric>
+#include <set>
 
 #include "muster/core/data/split.h"
 #include "muster/core/io/safetensors.h"
@@ -400,6 +401,43 @@ TEST_CASE("tensors and images are held out as splitAt divides them, first for th
     return featuresOf(*loadData({.type = "mixtures", .trainExamples = 40, .splitSeed = splitSeed}).train);
   };
   CHECK(order(7) == order(-1));
+}
+
+TEST_CASE(
+    "classes without an example in a part that is held out are counted, with the number that has one of "
+    "each") {
+  const Tables tables;
+  std::string text = "x,y,kind\n";
+  for (int i = 0; i < 40; ++i) text += fmt::format("{},{},{}\n", 7 * i % 1009, i, "abcde"[i % 5]);
+  const auto warnings = [&](const DataSource& source) { return tables.load(text, source).heldOutWarnings; };
+  using Texts = std::vector<std::string>;
+  std::set<std::string> drawn;
+  for (std::int64_t seed = 0; seed < 20; ++seed) {
+    const auto found = warnings({.validationExamples = 4, .seed = seed});
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].starts_with("1 of 5 classes has no validation row ("));
+    CHECK(
+        found[0].ends_with("), so the scores say nothing of it; data.validationExamples=5 has one of each"));
+    drawn.insert(found[0]);
+  }
+  CHECK(drawn.size() == 5);
+  CHECK(warnings({.validationExamples = 5}).empty());
+  CHECK(warnings({}).empty());
+  const auto both = warnings({.testExamples = 1, .validationExamples = 6});
+  REQUIRE(both.size() == 1);
+  CHECK(both[0].starts_with("4 of 5 classes have no test row ("));
+  CHECK(both[0].ends_with(", ...), so the scores say nothing of them; data.testExamples=5 has one of each"));
+  text += "1,1,rare\n2,1,rare\n3,1,\"a, one\"\n";  // single ones are named by another warning
+  CHECK(
+      warnings({.validationExamples = 10}) ==
+      Texts{
+          "1 of 7 classes has no validation row (rare), so the scores say nothing of it; it needs more rows "
+          "of the rare classes"});
+  CHECK(
+      tables.load(text, {.label = "y", .regression = true, .validationExamples = 3}).heldOutWarnings.empty());
+  const auto images = loadData({.type = "mixtures", .trainExamples = 60, .validationExamples = 2, .seed = 3});
+  REQUIRE(images.heldOutWarnings.size() == 1);
+  CHECK_CONTAINS(images.heldOutWarnings[0], " classes have no validation example (");
 }
 
 TEST_CASE("test examples that are training examples are named, but not those that chance makes") {
