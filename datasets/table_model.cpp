@@ -64,8 +64,9 @@ Predictions TableModel::predict(const Table& table) {
 AnyEvaluation TableModel::evaluate(const Table& table) {
   const auto& targets = description().targets;
   const auto& label = targets.empty() ? description().label : targets.front().name;
-  detail::logUnknownWords(description(), table);
-  auto rows = tableIterator(description(), table, labelledRows(table, label, !targets.empty()), kRowsAtOnce);
+  const auto labelled = labelledRows(table, label, !targets.empty());
+  detail::logUnknownWords(description(), table, labelled);
+  auto rows = tableIterator(description(), table, labelled, kRowsAtOnce);
   return network_->evaluateTask(rows);
 }
 

@@ -99,13 +99,18 @@ bool isReadable(const ColumnDescription& column, std::string_view cell) {
                                          : numberIn(cell, column.text).has_value();
 }
 
-void logUnknownWords(const InputDescription& description, const Table& table) {
-  const auto rows = allRows(table);
+void logUnknownWords(const InputDescription& description, const Table& table,
+                     std::span<const std::int64_t> rows) {
+  const auto all = allRows(table);
   for (const auto& column : description.columns) {
     if (column.kind == ColumnKind::Words) logOthers(column, table, rows);
-    warnOfUnit(column, table, rows);
+    warnOfUnit(column, table, all);
   }
   logStrayValues(description, table, rows);
+}
+
+void logUnknownWords(const InputDescription& description, const Table& table) {
+  logUnknownWords(description, table, allRows(table));
 }
 
 void logStrayValues(const InputDescription& description, const Table& table,

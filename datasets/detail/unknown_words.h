@@ -18,9 +18,13 @@ bool isReadable(const ColumnDescription& column, std::string_view cell);
 
 /// Logs a line for each column with words that a model has no feature for, and with known words that look
 /// like them; and a warning for each column of numbers or dates with other values, which count as missing.
+/// @param rows  to count; whether any has the unit of a column, all rows of the table say.
+void logUnknownWords(const InputDescription& description, const Table& table,
+                     std::span<const std::int64_t> rows);
+/// As above, of all rows.
 void logUnknownWords(const InputDescription& description, const Table& table);
 
-/// The latter alone, of some rows.
+/// The warnings of other values alone.
 void logStrayValues(const InputDescription& description, const Table& table,
                     std::span<const std::int64_t> rows);
 

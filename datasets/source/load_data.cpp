@@ -197,7 +197,7 @@ std::vector<float> classWeightsOf(const DataSource& d, const InputDescription& d
 }  // namespace
 
 LoadedData loadData(const DataSource& d, PlacementWish placement, std::span<const Device> devices,
-                    int workers, const InputDescription& known) {
+                    int workers, const InputDescription& known, std::string_view part) {
   d.validate();
   LoadedData loaded;
   loaded.type = loaded.title = d.type;
@@ -207,7 +207,7 @@ LoadedData loadData(const DataSource& d, PlacementWish placement, std::span<cons
     require(placement != PlacementWish::Device,
             "training.placement: device is for images, not for data of type {}", d.type);
     if (d.type == "csv") {
-      hashes = dealTable(d, known, loaded);
+      hashes = dealTable(d, known, loaded, part);
     } else {
       hashes = deal(d, readTensors(d.train),
                     d.test.empty() ? std::nullopt : std::optional(readTensors(d.test)), loaded);

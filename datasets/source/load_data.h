@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/core/data/data_set_iterator.h"
@@ -51,9 +52,12 @@ struct LoadedData {
 /// @param workers  that will train, for the memory that is needed.
 /// @param known  the description of a trained model, by which rows are read; data with other names or kinds
 ///        of columns, or other classes, are refused. Empty: the training examples decide.
+/// @param part  train, validation or test: the log says what a known model's description lacks of these rows
+/// of
+///        a table alone. Empty: of all.
 /// @throws InvalidArgument naming the field that does not fit the data; FileError, DownloadError.
 LoadedData loadData(const DataSource& data, PlacementWish placement, std::span<const Device> devices,
-                    int workers, const InputDescription& known = {});
+                    int workers, const InputDescription& known = {}, std::string_view part = {});
 /// As above, in the host's memory.
 LoadedData loadData(const DataSource& data);
 

@@ -22,8 +22,8 @@ using namespace muster;
 
 namespace {
 
-LoadedData allData(const DataSource& source, const InputDescription& known) {
-  return loadData(source, PlacementWish::Host, std::array{Device::cpu()}, 1, known);
+LoadedData allData(const DataSource& source, const InputDescription& known, const std::string& part) {
+  return loadData(source, PlacementWish::Host, std::array{Device::cpu()}, 1, known, part);
 }
 
 /// What is to be known of a test set of its own that was read without the training data. These are read to
@@ -34,7 +34,7 @@ std::string remarkOn(const std::filesystem::path& model, const DataSource& sourc
   if (!remark.empty() || tested.train || source.type != "csv") return remark;
   auto sink = setLogSink([](LogLevel, std::string_view) {});  // the test set has been logged
   try {
-    remark = detail::testRemark(model, source, allData(source, known));
+    remark = detail::testRemark(model, source, allData(source, known, "test"));
   } catch (const std::exception&) {
     remark.clear();  // no test needs the training data
   }
@@ -82,7 +82,7 @@ Trained::Trained(const Call& call, const TrainedOptions& options)
   run.data.shuffle = run.data.dropLast = false;  // all of them, in the order of their file
   const auto known = readInputDescription(model);
   auto tested = options.on == "test" ? loadTestData(run.data, known) : std::nullopt;
-  data = tested ? std::move(*tested) : allData(run.data, known);
+  data = tested ? std::move(*tested) : allData(run.data, known, options.on);
   if (!split.remark.empty()) logInfo("{}", split.remark);
   if (!data.notice.empty()) logWarning("{}", data.notice);
   if (options.on == "test" && !detail::drawsTests(run.data)) {

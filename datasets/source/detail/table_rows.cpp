@@ -29,6 +29,10 @@ std::unique_ptr<InMemoryDataSetIterator> rowsOf(const Table& table, const InputD
   return std::make_unique<InMemoryDataSetIterator>(tableIterator(description, table, rows, batch, seed));
 }
 
+const std::vector<std::int64_t>& rowsOf(const DataRows& rows, std::string_view part) {
+  return part == "test" ? rows.test : part == "validation" ? rows.validation : rows.train;
+}
+
 /// The column of the labels.
 const std::string& labelOf(const InputDescription& description) {
   return description.targets.empty() ? description.label : description.targets.front().name;
@@ -47,19 +51,20 @@ std::vector<std::int64_t> classesOf(const Table& table, const InputDescription& 
 
 }  // namespace
 
-std::vector<std::uint64_t> dealTestTable(const DataSource& d, LoadedData& into) {
+std::vector<std::uint64_t> dealTestTable(const DataSource& d, LoadedData& into, bool logs) {
   requireSameOrder(d, into.description);
   const auto test = readTable(d.test, d.tableFormat());
   auto labelled = labelledRows(test, labelOf(into.description), d.regression);
-  if (const auto without = test.rows() - std::ssize(labelled); without > 0)
+  if (const auto without = test.rows() - std::ssize(labelled); logs && without > 0)
     logInfo("{}: {} without {} not tested", d.test, plural(without, "row"), labelOf(into.description));
   into.test = rowsOf(test, into.description, labelled, d.batch);
-  logUnknownWords(into.description, test);
+  if (logs) logUnknownWords(into.description, test, labelled);
   into.rows.test = std::move(labelled);
   return hashesOf(test, into.description, into.rows.test);
 }
 
-PartHashes dealTable(const DataSource& d, const InputDescription& known, LoadedData& into) {
+PartHashes dealTable(const DataSource& d, const InputDescription& known, LoadedData& into,
+                     std::string_view part) {
   requireSameOrder(d, known);
   const auto options = d.tableOptions();
   const auto train = readTable(d.train, d.tableFormat());
@@ -73,7 +78,10 @@ PartHashes dealTable(const DataSource& d, const InputDescription& known, LoadedD
   if (!known.empty()) {
     requireSameColumns(into.description, known, d, train, rows.train);
     into.description = known;
-    logUnknownWords(known, train);
+    if (part.empty())
+      logUnknownWords(known, train);
+    else if (const auto& wanted = rowsOf(rows, part); !wanted.empty())
+      logUnknownWords(known, train, wanted);
   } else {
     for (const auto& heldOut : {rows.validation, rows.test}) logStrayValues(into.description, train, heldOut);
   }
@@ -86,7 +94,7 @@ PartHashes dealTable(const DataSource& d, const InputDescription& known, LoadedD
   if (!rows.test.empty()) into.test = rowsOf(train, into.description, rows.test, d.batch);
   const auto hashes = [&](std::span<const std::int64_t> of) { return hashesOf(train, into.description, of); };
   PartHashes parts{hashes(rows.train), hashes(rows.validation), hashes(rows.test), !d.test.empty()};
-  if (parts.ownTest) parts.test = dealTestTable(d, into);
+  if (parts.ownTest) parts.test = dealTestTable(d, into, part.empty() || part == "test");
   return parts;
 }
 

@@ -34,6 +34,9 @@ TEST_CASE("words without a feature are logged, with the known ones that look lik
       lines[1] ==
       "warning: column size: 2 rows have words where it has numbers, as if the number were missing: \"x\" in "
       "line 3, \"y\" in line 5");
+  logUnknownWords(description, table, std::array<std::int64_t, 2>{0, 2});
+  REQUIRE(log.all().size() == 3);
+  CHECK(log.all()[2] == "column colour: 1 row has a word for which the model has no feature: \"blue\"");
 }
 
 TEST_CASE("rows without the unit that the model learned with are warned of, if none has it") {

@@ -110,6 +110,39 @@ TEST_CASE("class weights are given by name or in order, and a label's column by 
                    problem);
 }
 
+TEST_CASE("words that a model does not know are counted in the rows that are wanted") {
+  const Tables tables;
+  std::string rows = "size,colour,kind\n", tested = rows;
+  for (int i = 0; i < 80; ++i)  // every fourth word is there once
+    rows += fmt::format("{},{},{}\n", 0.5 * i * i, i % 4 == 3 ? fmt::format("w{}", i) : "red",
+                        i % 2 == 0 ? "a" : "b");
+  for (int i = 0; i < 9; ++i) tested += fmt::format("{},gold,{}\n", 0.5 * i, i < 7 ? "a" : "");
+  const DataSource source{.type = "csv",
+                          .train = tables.write("rows.csv", rows),
+                          .test = tables.write("test.csv", tested),
+                          .validationExamples = 30};
+  const auto known = loadData(source).description;
+  std::int64_t held = 0;
+  const auto logged = [&](std::string_view part) {
+    const test::LogLines log;
+    const auto data = loadData(source, PlacementWish::Host, std::array{Device::cpu()}, 1, known, part);
+    held = std::ranges::count_if(data.rows.validation, [](std::int64_t row) { return row % 4 == 3; });
+    std::string lines;
+    for (const auto& line : log.all())
+      if (const auto at = line.find(" for which"); at != line.npos) lines += line.substr(0, at) + "\n";
+    return lines;
+  };
+  const auto line = [](std::int64_t count) {
+    return fmt::format("column colour: {} rows have words\n", count);
+  };
+  const std::string ofTest = "column colour: 7 rows have a word\n";  // two have no label
+  CHECK(logged("") == line(20) + ofTest);
+  CHECK(logged("validation") == line(held));
+  CHECK((held > 1 && held < 19));
+  CHECK(logged("train") == line(20 - held));
+  CHECK(logged("test") == ofTest);
+}
+
 TEST_CASE("columns that a model has left out are neither asked for nor compared") {
   const Tables tables;
   const auto load = [&](const std::string& header, const std::function<std::string(int)>& row,
