@@ -26,6 +26,20 @@ LoadedData allData(const DataSource& source, const InputDescription& known, cons
   return loadData(source, PlacementWish::Host, std::array{Device::cpu()}, 1, known, part);
 }
 
+/// As allData. Numbers of examples to hold out that are the model's own, not those of `given`, are named so.
+/// @throws FileError for these.  @param advice  what to do instead.
+LoadedData dividedData(const DataSource& source, const DataSource& given, const InputDescription& known,
+                       const std::string& part, const std::filesystem::path& model,
+                       std::string_view advice) try {
+  return allData(source, known, part);
+} catch (const detail::TooManyHeldOut& error) {
+  const auto now = error.numberIn(given), was = error.numberIn(source);
+  if (now == was) throw;
+  throw FileError(model, fmt::format("was trained with data.{} {} (now {}), and what was held out then is "
+                                     "held out now, but {}; {}",
+                                     error.field(), was, now, error.there(), advice));
+}
+
 /// What is to be known of a test set of its own that was read without the training data. These are read to
 /// compare the two, if they are a table, are there and are what the model was trained with.
 std::string remarkOn(const std::filesystem::path& model, const DataSource& source, const LoadedData& tested,
@@ -78,11 +92,12 @@ Trained::Trained(const Call& call, const TrainedOptions& options)
   paths.check();
   detail::chooseData(run, model);
   const auto advice = detail::testAdvice(run.data, options.on);
+  const DataSource given = run.data;
   const auto split = detail::chooseSplit(run, model, options.on, options.sets);
   run.data.shuffle = run.data.dropLast = false;  // all of them, in the order of their file
   const auto known = readInputDescription(model);
   auto tested = options.on == "test" ? loadTestData(run.data, known) : std::nullopt;
-  data = tested ? std::move(*tested) : allData(run.data, known, options.on);
+  data = tested ? std::move(*tested) : dividedData(run.data, given, known, options.on, model, advice);
   if (!split.remark.empty()) logInfo("{}", split.remark);
   if (!data.notice.empty()) logWarning("{}", data.notice);
   if (options.on == "test" && !detail::drawsTests(run.data)) {

@@ -271,6 +271,14 @@ TEST_CASE(
   CHECK(linesOf(muster.succeeds(tested).out).size() == 21);
   muster.refuses(held + " --set data.splitSeed=123",
                  "rows.safetensors: was trained with data.splitSeed 5 (now 123), so it may have", 1);
+  muster.write("few.csv", rowsOf(animals(), 0, 20));
+  const std::string few = "evaluate run.json --on validation --set data.train=few.csv";
+  muster.refuses(
+      few,
+      "muster: rows.safetensors: was trained with data.testExamples 20 (now 0), and what was held out "
+      "then is held out now, but there are 20 examples in all; --set data.test=FILE tests ",
+      1);
+  muster.refuses(few + " --set data.testExamples=20", ", and there are 20 examples in all");
   muster.write("rows.csv", turned());
   for (const std::string command : {"evaluate", "predict"})
     muster.refuses(command + " run.json --on train",

@@ -2,8 +2,13 @@
 
 // What a data source says of its examples: which are held out, in which order the others come.
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
@@ -32,19 +37,41 @@ inline bool drawsTests(const DataSource& d) {
   return isOfOwnFiles(d) && d.test.empty() && d.testImages.empty();
 }
 
-/// Number of examples left for training and validation, if there is no test set. @throws InvalidArgument if
+/// So many examples are to be held out that none is left to train with.
+class TooManyHeldOut : public InvalidArgument {
+ public:
+  /// @param field  without "data.".  @param there  as in "there are 20 examples in all".
+  TooManyHeldOut(std::string_view field, std::int64_t DataSource::*number, const DataSource& d,
+                 std::string there)
+      : InvalidArgument(fmt::format("data.{} is {}, and {}", field, d.*number, there)),
+        field_(field),
+        number_(number),
+        there_(std::move(there)) {}
+
+  const std::string& field() const { return field_; }
+  std::int64_t numberIn(const DataSource& source) const { return source.*number_; }
+  const std::string& there() const { return there_; }
+
+ private:
+  std::string field_;
+  std::int64_t DataSource::*number_;
+  std::string there_;
+};
+
+/// Number of examples left for training and validation, if there is no test set. @throws TooManyHeldOut if
 /// none is left.
 inline std::int64_t untestedPart(const DataSource& d, std::int64_t examples) {
-  require(d.testExamples < examples, "data.testExamples is {}, and there are {} examples in all",
-          d.testExamples, examples);
+  if (d.testExamples >= examples)
+    throw TooManyHeldOut("testExamples", &DataSource::testExamples, d,
+                         fmt::format("there are {} examples in all", examples));
   return examples - d.testExamples;
 }
 
-/// Number of examples left for training. @throws InvalidArgument if none is left.
+/// Number of examples left for training. @throws TooManyHeldOut if none is left.
 inline std::int64_t trainingPart(const DataSource& d, std::int64_t examples) {
-  require(d.validationExamples < examples,
-          "data.validationExamples is {}, and there are {} examples to train and to validate with",
-          d.validationExamples, examples);
+  if (d.validationExamples >= examples)
+    throw TooManyHeldOut("validationExamples", &DataSource::validationExamples, d,
+                         fmt::format("there are {} examples to train and to validate with", examples));
   return examples - d.validationExamples;
 }
 
