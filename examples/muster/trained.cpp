@@ -9,6 +9,7 @@
 #include "examples/muster/run_paths.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/io/input_file.h"
 #include "muster/core/io/model_file.h"
 #include "muster/datasets/source/detail/held_out.h"
 #include "muster/parallel/run/detail/run_network.h"
@@ -24,6 +25,11 @@ namespace {
 
 LoadedData allData(const DataSource& source, const InputDescription& known, const std::string& part) {
   return loadData(source, PlacementWish::Host, std::array{Device::cpu()}, 1, known, part);
+}
+
+/// Whether there is no such file, which the attempt to read it says.
+bool isMissing(const std::string& file) {
+  return fileTypeOf(file) == std::filesystem::file_type::not_found;
 }
 
 /// As allData. Numbers of examples to hold out that are the model's own, not those of `given`, are named so.
@@ -70,7 +76,7 @@ void describeTrained(CommandLine& line, TrainedOptions& options) {
 
 Trained::Trained(const Call& call, const TrainedOptions& options)
     : run(readRun(fileOf(call, "a run file such as run.json"), options.sets)) {
-  require(call.others.empty() || isModelFile(call.others.front()),
+  require(call.others.empty() || isModelFile(call.others.front()) || isMissing(call.others.front()),
           "unexpected argument {}: after a run file may come a model file, as in {} {} model.safetensors; "
           "new rows "
           "are predicted by a model file alone, as in muster predict model.safetensors new.csv",

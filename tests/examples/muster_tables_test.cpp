@@ -104,6 +104,10 @@ TEST_CASE("a table with words, gaps and dates is tested and predicted by its mod
   muster.refuses(byModel, "needs what it shall predict: the file of the rows");
   muster.refuses(byModel + "new.csv --set a=b", "is for a run file");
   muster.refuses("predict run.json new.csv", "new rows are predicted by a model file");
+  for (const std::string name : {"other.st", "other.safetensors", "--model other.st"})
+    muster.refuses(
+        "evaluate run.json " + name,
+        "other." + name.substr(name.rfind('.') + 1) + ": cannot be read: No such file or directory", 1);
 }
 
 TEST_CASE("a model file is known by its content, and a network without shapes takes them from it") {
