@@ -100,10 +100,10 @@ void warnOfSingles(const Table& table, std::size_t label, const std::vector<std:
   if (one == counts.end()) return;
   const auto c = static_cast<std::size_t>(one - counts.begin());
   const auto singles = std::ranges::count(counts, 1);
-  logWarning(
-      "column {}: {}class {} has one row, in line {}, which cannot be both learned from and tested",
-      csvField(table.names()[label]), singles == 1 ? "" : fmt::format("{} classes have one row; ", singles),
-      quoteJson(classes[c]), lines[c]);
+  logWarning("column {}: {}class {} has one row, in line {}, which cannot be both learned from and tested",
+             csvField(table.names()[label]),
+             singles == 1 ? "" : fmt::format("{} classes have one row; ", singles), quoteJson(classes[c]),
+             lines[c]);
 }
 
 /// Warns of a first row that has a word in each column which occurs nowhere else there, if the table is said
@@ -146,16 +146,32 @@ std::vector<std::int64_t> labelledRows(const Table& table, const std::string& la
   for (std::int64_t r = 0; r < table.rows(); ++r)
     if (const auto cell = table.cell(r, column); regression ? !isMissingNumber(cell) : !isMissing(cell))
       rows.push_back(r);
-  if (rows.empty()) throw FileError(table.origin(), fmt::format("no row has a {}", table.names()[column]));
-  return rows;
+  if (!rows.empty()) return rows;
+  const auto words = unlabelledWords(table, label, regression);
+  throw FileError(table.origin(),
+                  fmt::format("no row has a {}{}", table.names()[column],
+                              words.empty() ? "" : fmt::format("; cells with {} count as none", words)));
+}
+
+std::string unlabelledWords(const Table& table, const std::string& label, bool regression) {
+  const auto column = table.labelColumn(label);
+  std::set<std::string_view> words;
+  for (std::int64_t r = 0; r < table.rows(); ++r)
+    if (const auto cell = table.cell(r, column);
+        !cell.empty() && (regression ? isMissingNumber(cell) : isMissing(cell)))
+      words.insert(cell);
+  return fmt::format("{}", fmt::join(words, ", "));
 }
 
 RowSplit splitTable(const Table& table, const TableOptions& options, std::int64_t count, std::uint64_t seed) {
   const auto rows = labelledRows(table, options.label, options.regression);
   const auto column = table.labelColumn(options.label);
-  if (const auto without = table.rows() - std::ssize(rows); without > 0)
-    logInfo("{}: {} without {} {} left out", table.origin().string(), plural(without, "row"),
-            table.names()[column], without == 1 ? "is" : "are");
+  if (const auto without = table.rows() - std::ssize(rows); without > 0) {
+    const auto words = unlabelledWords(table, options.label, options.regression);
+    logInfo("{}: {} without {}{} {} left out", table.origin().string(), plural(without, "row"),
+            table.names()[column], words.empty() ? "" : fmt::format(" ({})", words),
+            without == 1 ? "is" : "are");
+  }
   return splitTable(table, options, rows, count, seed);
 }
 

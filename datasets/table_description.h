@@ -26,6 +26,9 @@ struct TableOptions {
 /// @throws FileError if no row has one, or as `Table::labelColumn`.
 std::vector<std::int64_t> labelledRows(const Table& table, const std::string& label, bool regression = false);
 
+/// The words by which rows say that they have no label, as in "NA, ?"; "" if they are without a word.
+std::string unlabelledWords(const Table& table, const std::string& label, bool regression = false);
+
 /// Divides the rows with a label at random into `count` to train with and the others, each class in equal
 /// shares. Logs how many rows have no label. @throws as labelledRows and splitRows, and FileError for labels
 /// that are no classes (`readCsv`).

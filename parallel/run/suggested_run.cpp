@@ -6,6 +6,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/layers.h"
 #include "muster/core/nn/multi_layer_network.h"
@@ -76,10 +77,15 @@ DescribedTable described(const DataSource& data) {
   const auto rows = labelledRows(table, data.label, data.regression);
   require(rows.size() > 1, "{}: has one example, and a training needs two", data.train);
   DescribedTable all{std::ssize(rows), describeTable(table, data.tableOptions(), rows)};
+  const auto without = unlabelledWords(table, data.label, data.regression);
   require(data.regression || all.description.classes.size() > 1,
-          "{}: has a single class, and a classification needs two; data.label=NAME names the column of the "
+          "{}: has a single class, and a classification needs two; {}data.label=NAME names the column of the "
           "labels, and data.regression=true is for numbers to predict",
-          data.train);
+          data.train,
+          without.empty()
+              ? ""
+              : fmt::format("{} with {} {} as unlabelled; ", plural(table.rows() - all.rows, "row"), without,
+                            table.rows() - all.rows == 1 ? "counts" : "count"));
   for (const auto& [name, reason] : all.description.omitted)
     logInfo("column {} is left out: {}", name, reason);
   if (data.label.empty())
@@ -171,8 +177,8 @@ RunFile pictureRun(DataSource data) {
               .listeners = {}};
   if (run.data.validationExamples > 0) {
     run.listeners.testEvery = 1;
-    run.listeners.earlyStopping = RunEarlyStopping{
-        .monitored = {.monitor = Monitor::Loss}, .patience = 10, .minImprovement = 0.002};
+    run.listeners.earlyStopping =
+        RunEarlyStopping{.monitored = {.monitor = Monitor::Loss}, .patience = 10, .minImprovement = 0.002};
   }
   return run;
 }

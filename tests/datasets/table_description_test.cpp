@@ -372,6 +372,14 @@ TEST_CASE("labels are trimmed, numbers are compared as numbers, and too many are
   const auto read = tableOf("x,y\n1.5,yes \n2.5,no\n3.5, yes\n1.5,NA\n2.5,-\n");
   const Rows labelled{0, 1, 2};
   CHECK(labelledRows(read, "") == Rows{0, 1, 2, 4});  // "-" may mean something as a word
+  CHECK(unlabelledWords(read, "") == "NA");
+  CHECK(unlabelledWords(read, "", true) == "-, NA");
+  CHECK(unlabelledWords(tableOf("x,y\n1,\n2,b\n"), "").empty());
+  CHECK(test::thrown<FileError>([] { labelledRows(tableOf("x,y\n1,NA\n2,?\n"), ""); }) ==
+        "f.csv: no row has a y; cells with ?, NA count as none");
+  const test::LogLines log;
+  splitTable(read, {}, 3, 1);
+  CHECK(log.all() == Names{"f.csv: 1 row without y (NA) is left out"});
   const auto description = describeTable(read, {}, labelled);
   CHECK(description.classes == Names{"no", "yes"});
   const Tensor labels = tableLabels(description, read, labelled);

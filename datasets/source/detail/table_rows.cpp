@@ -55,8 +55,11 @@ std::vector<std::uint64_t> dealTestTable(const DataSource& d, LoadedData& into, 
   requireSameOrder(d, into.description);
   const auto test = readTable(d.test, d.tableFormat());
   auto labelled = labelledRows(test, labelOf(into.description), d.regression);
-  if (const auto without = test.rows() - std::ssize(labelled); logs && without > 0)
-    logInfo("{}: {} without {} not tested", d.test, plural(without, "row"), labelOf(into.description));
+  if (const auto without = test.rows() - std::ssize(labelled); logs && without > 0) {
+    const auto words = unlabelledWords(test, labelOf(into.description), d.regression);
+    logInfo("{}: {} without {}{} not tested", d.test, plural(without, "row"), labelOf(into.description),
+            words.empty() ? "" : fmt::format(" ({})", words));
+  }
   into.test = rowsOf(test, into.description, labelled, d.batch);
   if (logs) logUnknownWords(into.description, test, labelled);
   into.rows.test = std::move(labelled);
