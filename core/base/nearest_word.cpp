@@ -32,7 +32,12 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::optional<std::string> nearestWord(std::string_view word, std::span<const std::string> known) {
+  constexpr std::size_t kLeastBeginning = 3;
   if (known.empty()) return {};
+  const std::string* longer = nullptr;
+  for (const auto& one : known)
+    if (one.starts_with(word) && (longer == nullptr || one.size() < longer->size())) longer = &one;
+  if (longer != nullptr && word.size() >= kLeastBeginning) return *longer;
   const auto& nearest =
       *std::ranges::min_element(known, {}, [&](const auto& k) { return distance(word, k); });
   const auto most = (std::max(word.size(), nearest.size()) + 2) / 3;

@@ -9,8 +9,9 @@
 
 namespace muster {
 
-/// The word of `known` that is nearest to `word` by Levenshtein's distance, in which two neighbours that have
-/// changed places are one change; the first of equal ones. Nothing if the distance is more than a third
+/// The word of `known` that is nearest to `word`: the shortest one that begins with it, if it has three
+/// letters or more; else by Levenshtein's distance, in which two neighbours that have changed places are one
+/// change. The first of equal ones. Nothing if none begins with it and the distance is more than a third
 /// (rounded up) of the longer word's length: then `word` is no misspelling of any of them.
 std::optional<std::string> nearestWord(std::string_view word, std::span<const std::string> known);
 

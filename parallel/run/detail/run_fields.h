@@ -4,8 +4,11 @@
 // (SchemaWriter) it.
 
 #include <concepts>
+#include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "muster/datasets/source/detail/data_fields.h"
 #include "muster/parallel/run/run_file.h"
@@ -54,14 +57,26 @@ void visitTraining(Visitor& v, RunTraining& t) {
   v.field("model", t.model, "file of the trained model");
 }
 
+/// The monitors that run files have. Monitor::Own is for programs.
+inline std::vector<std::string_view> monitorNames() {
+  std::vector<std::string_view> names;
+  for (const auto& [monitor, name] : EnumNames<Monitor>::kNames)
+    if (monitor != Monitor::Own) names.push_back(name);
+  return names;
+}
+
 template <typename Visitor>
 void visitMonitor(Visitor& v, RunMonitor& m) {
   v.describe("the number to look at");
   if constexpr (std::same_as<Visitor, SchemaWriter>) {
     boost::json::array monitors;
-    for (const auto& [monitor, name] : EnumNames<Monitor>::kNames)
-      if (monitor != Monitor::Own) monitors.emplace_back(name);  // which is for programs
+    for (const auto name : monitorNames()) monitors.emplace_back(name);
     v.put("monitor", {{"enum", monitors}, {"default", nameOf(m.monitor)}});
+  } else if constexpr (std::same_as<Visitor, JsonReader>) {
+    std::string word(nameOf(m.monitor));
+    v.field("monitor", word);
+    if (std::size_t index = 0; word != nameOf(Monitor::Own)) v.choice("monitor", index, monitorNames());
+    m.monitor = valueNamed<Monitor>("monitor", word);  // the checks refuse Own and say why
   } else {
     v.field("monitor", m.monitor);
   }

@@ -14,6 +14,15 @@ TEST_CASE("the nearest word is the one with the fewest changes, of equal ones th
   CHECK(nearestWord("ab", std::vector<std::string>{"cba", "ba"}) == "ba");
 }
 
+TEST_CASE("a word that begins with what is given is nearer than any other, the shortest one first") {
+  const std::vector<std::string> monitors{"auc", "accuracyOfAll", "accuracy", "loss"};
+  CHECK(nearestWord("acc", monitors) == "accuracy");
+  CHECK(nearestWord("accuracyO", monitors) == "accuracyOfAll");
+  CHECK(nearestWord("auc", monitors) == "auc");
+  CHECK(nearestWord("ac", monitors) == "auc");  // two letters are few
+  CHECK(nearestHint("mom", kKnown) == "; the nearest is momentum");
+}
+
 TEST_CASE("a word that is more than a third away from all others has no nearest one") {
   for (const auto* far : {"", "r", "zigzag", "learning", "momentous occasion"}) {
     CAPTURE(far);

@@ -116,6 +116,13 @@ TEST_CASE("values out of range are refused, and the error names their path") {
       {"network.l2=-1", "network: "},
       {"listeners.earlyStopping.monitor=acuracy",
        "listeners.earlyStopping.monitor: there is no \"acuracy\"; the nearest is accuracy, of "},
+      {"listeners.earlyStopping.monitor=acc",
+       "listeners.earlyStopping.monitor: there is no \"acc\"; the nearest is accuracy, of accuracy, loss, "
+       "r2, auc, f1, trainingScore"},
+      {"listeners.earlyStopping.monitor=owns",
+       "listeners.earlyStopping.monitor: there is no \"owns\"; there are accuracy, "},
+      {"listeners.earlyStopping.monitor=own",
+       "listeners.earlyStopping.monitor: own is for programs; there are accuracy, "},
       {"network.updater=0.1", "network.updater: expected an object, found 0.1"},
       {"compare.foo=1", "compare.foo: there is no such field"},
       {"compare.testEvery=often", "compare.testEvery: expected a whole number"},
