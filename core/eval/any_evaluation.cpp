@@ -8,7 +8,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/data/output_names.h"
-#include "muster/core/eval/detail/r2_text.h"
+#include "muster/core/eval/detail/score_text.h"
 #include "muster/core/eval/non_finite_prediction.h"
 
 namespace muster {
@@ -97,11 +97,11 @@ std::string AnyEvaluation::line() const {
       return fmt::format("accuracy {:.4f}, F1 {:.4f}", accuracy(), f1());
     case Task::Regression: {
       const auto& one = regression();
-      return fmt::format("R2 {}, RMSE {:.6g}, MAE {:.6g}", detail::r2Text(one.r2()),
+      return fmt::format("R2 {}, RMSE {:.6g}, MAE {:.6g}", detail::scoreText(one.r2()),
                          one.rootMeanSquaredError(), one.meanAbsoluteError());
     }
     case Task::Labels:
-      return fmt::format("accuracy {:.4f}, AUC {:.4f}", accuracy(), labels().auc());
+      return fmt::format("accuracy {:.4f}, AUC {}", accuracy(), detail::scoreText(labels().auc()));
   }
   return {};
 }

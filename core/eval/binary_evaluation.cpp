@@ -11,6 +11,7 @@
 #include "muster/core/base/printable_text.h"
 #include "muster/core/eval/detail/label_width.h"
 #include "muster/core/eval/detail/rows.h"
+#include "muster/core/eval/detail/score_text.h"
 
 namespace muster {
 namespace {
@@ -91,25 +92,26 @@ void BinaryEvaluation::setLabelNames(std::vector<std::string> names) {
 }
 
 std::string BinaryEvaluation::summary() const {
-  constexpr auto kRow = "{:>{}} {:>10} {:>10.4f} {:>10.4f} {:>10.4f} {:>10.4f} {:>10.4f} {:>10.4f}\n";
+  constexpr auto kRow = "{:>{}} {:>10} {:>10.4f} {:>10.4f} {:>10.4f} {:>10.4f} {:>10} {:>10}\n";
   std::vector<std::string> names;
   for (std::int64_t l = 0; l < std::min(labels(), kMostRows); ++l)
     names.push_back(names_.empty() ? fmt::format("{}", l)
                                    : printableText(names_[static_cast<std::size_t>(l)]));
   const int width = detail::labelWidth(names);
-  std::string text = fmt::format("{}, {}: accuracy {:.4f}, AUC {:.4f}", plural(examples_, "example"),
-                                 plural(labels(), "label"), accuracy(), auc());
+  std::string text = fmt::format("{}, {}: accuracy {:.4f}, AUC {}", plural(examples_, "example"),
+                                 plural(labels(), "label"), accuracy(), detail::scoreText(auc()));
   if (labels() > 1) text += fmt::format(", all labels right {:.4f}", exactMatch());
   text += fmt::format("\n\n{:>{}} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "label", width,
                       "positives", "accuracy", "precision", "recall", "F1", "AUC", "AP");
   for (std::int64_t l = 0; l < std::ssize(names); ++l)
-    text += fmt::format(kRow, names[static_cast<std::size_t>(l)], width, positives(l), accuracy(l),
-                        precision(l), recall(l), f1(l), auc(l), averagePrecision(l));
+    text +=
+        fmt::format(kRow, names[static_cast<std::size_t>(l)], width, positives(l), accuracy(l), precision(l),
+                    recall(l), f1(l), detail::scoreText(auc(l)), detail::scoreText(averagePrecision(l)));
   if (labels() > kMostRows)
     text += fmt::format("{:>{}} not printed: {}\n", "...", width, labels() - kMostRows);
   if (labels() > 1)
-    text += fmt::format(kRow, "mean", width, "", accuracy(), precision(), recall(), f1(), auc(),
-                        averagePrecision());
+    text += fmt::format(kRow, "mean", width, "", accuracy(), precision(), recall(), f1(),
+                        detail::scoreText(auc()), detail::scoreText(averagePrecision()));
   return text;
 }
 

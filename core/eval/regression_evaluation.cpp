@@ -9,8 +9,8 @@
 #include "muster/core/base/plural.h"
 #include "muster/core/base/printable_text.h"
 #include "muster/core/eval/detail/label_width.h"
-#include "muster/core/eval/detail/r2_text.h"
 #include "muster/core/eval/detail/rows.h"
+#include "muster/core/eval/detail/score_text.h"
 
 namespace muster {
 namespace {
@@ -117,14 +117,20 @@ double RegressionEvaluation::correlation(std::int64_t column) const {
   const Sums& sums = sumsOf(column);
   const double labels = scatter(sums, SquaredLabels, Labels, Labels);
   const double predictions = scatter(sums, SquaredPredictions, Predictions, Predictions);
+  if (examples_ > 0 && labels == 0) return std::numeric_limits<double>::quiet_NaN();
   if (labels == 0 || predictions == 0) return 0;
   return scatter(sums, Products, Labels, Predictions) / (std::sqrt(labels) * std::sqrt(predictions));
 }
 
 double RegressionEvaluation::meanOver(double (RegressionEvaluation::*score)(std::int64_t) const) const {
   double sum = 0;
-  for (std::int64_t c = 0; c < columns(); ++c) sum += (this->*score)(c);
-  return sum / static_cast<double>(columns());
+  std::int64_t defined = 0;
+  for (std::int64_t c = 0; c < columns(); ++c)
+    if (const double one = (this->*score)(c); !std::isnan(one)) {
+      sum += one;
+      ++defined;
+    }
+  return defined == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / static_cast<double>(defined);
 }
 
 double RegressionEvaluation::meanSquaredError() const {
@@ -140,14 +146,7 @@ double RegressionEvaluation::rootMeanSquaredError() const {
 }
 
 double RegressionEvaluation::r2() const {
-  double sum = 0;
-  std::int64_t defined = 0;
-  for (std::int64_t c = 0; c < columns(); ++c)
-    if (const double score = r2(c); !std::isnan(score)) {
-      sum += score;
-      ++defined;
-    }
-  return defined == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / static_cast<double>(defined);
+  return meanOver(&RegressionEvaluation::r2);
 }
 
 double RegressionEvaluation::correlation() const {
@@ -160,11 +159,11 @@ std::string RegressionEvaluation::summary() const {
   for (std::int64_t c = 0; c < printed; ++c) names.push_back(nameOf(c));
   const int width = detail::labelWidth(names);
   const auto row = [&](std::string_view name, double mse, double rmse, double mae, double r2, double r) {
-    return fmt::format("{:>{}} {:>12.6g} {:>12.6g} {:>12.6g} {:>10} {:>12.4f}\n", name, width, mse, rmse, mae,
-                       detail::r2Text(r2), r);
+    return fmt::format("{:>{}} {:>12.6g} {:>12.6g} {:>12.6g} {:>10} {:>12}\n", name, width, mse, rmse, mae,
+                       detail::scoreText(r2), detail::scoreText(r));
   };
   std::string text = fmt::format("{}, {}: R2 {}, RMSE {:.6g}, MAE {:.6g}{}\n\n", plural(examples_, "example"),
-                                 plural(columns(), "column"), detail::r2Text(r2()), rootMeanSquaredError(),
+                                 plural(columns(), "column"), detail::scoreText(r2()), rootMeanSquaredError(),
                                  meanAbsoluteError(),
                                  targets_.empty() ? ""
                                  : columns() == 1 ? ", in the column's own units"

@@ -52,7 +52,8 @@ class RegressionEvaluation {
   /// from their mean. 1 is perfect, 0 as good as predicting the mean. NaN if all labels are equal: undefined;
   /// the mean over the columns is of those that have one.
   double r2(std::int64_t column) const;
-  /// Pearson's correlation of predictions and labels; 0 if either are all equal.
+  /// Pearson's correlation of predictions and labels; 0 if all predictions are equal, but NaN if all labels
+  /// are: undefined, and left out of the mean, as r2.
   double correlation(std::int64_t column) const;
 
   // Means over the columns.

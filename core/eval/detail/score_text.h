@@ -7,9 +7,10 @@
 
 namespace muster::detail {
 
-/// A coefficient of determination to read: equal labels have none.
-inline std::string r2Text(double r2) {
-  return std::isnan(r2) ? "undefined" : fmt::format("{:.4f}", r2);
+/// A score to read that equal labels do not have: a coefficient of determination, a correlation, an area
+/// under a curve.
+inline std::string scoreText(double score) {
+  return std::isnan(score) ? "undefined" : fmt::format("{:.4f}", score);
 }
 
 }  // namespace muster::detail

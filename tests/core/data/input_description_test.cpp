@@ -320,7 +320,7 @@ confusion matrix (rows: true class, columns: predicted class)
 
      label  positives   accuracy  precision     recall         F1        AUC         AP
  in German          1     0.5000     0.0000     0.0000     0.0000     0.5000     0.5000
-über Kunst          0     1.0000     0.0000     0.0000     0.0000        nan        nan
+über Kunst          0     1.0000     0.0000     0.0000     0.0000  undefined  undefined
       mean                0.7500     0.0000     0.0000     0.0000     0.5000     0.5000
 )");
   BinaryEvaluation other(2);

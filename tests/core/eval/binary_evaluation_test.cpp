@@ -58,6 +58,10 @@ TEST_CASE("the mean of areas is over the labels that have one") {
   CHECK(textOf(e.accuracy(), e.auc()) == "0 nan");
   e.add(Tensor::of({0.9f, 0.9f, 0.8f, 0.1f}, {2, 2}), Tensor::of({0, 1, 0, 0}, {2, 2}));
   CHECK(textOf(e.auc(0), e.averagePrecision(0), e.f1(0), e.auc(1), e.auc()) == "nan nan 0 1 1");
+  CHECK_CONTAINS(e.summary(), " undefined  undefined\n");
+  BinaryEvaluation none(1);
+  none.add(Tensor::of({0.5f}, {1, 1}), Tensor::of({0}, {1, 1}));
+  CHECK(none.summary().starts_with("1 example, 1 label: accuracy 1.0000, AUC undefined\n"));
 }
 
 TEST_CASE("one label is also given as classes, and others than 0 and 1 are refused") {

@@ -62,12 +62,14 @@ TEST_CASE("equal labels, and none") {
   CHECK(textOf(e.meanSquaredError(), e.r2()) == "0 0");
   const Tensor labels = Tensor::of({0.1f, 0.1f, 0.1f}, {3, 1});
   e.add(labels, labels);
-  CHECK(textOf(e.r2(), e.correlation()) == "nan 0");
+  CHECK(textOf(e.r2(), e.correlation()) == "nan nan");
   e.add(Tensor::of({0.2f}, {1, 1}), Tensor::of({0.1f}, {1, 1}));
   CHECK_CONTAINS(e.summary(), "4 examples, 1 column: R2 undefined, RMSE 0.05");
+  CHECK(e.summary().ends_with("  undefined    undefined\n"));
   RegressionEvaluation two(2);  // the labels of one column are equal, of the other 1 and 3
   two.add(Tensor::of({5, 1, 5, 2}, {2, 2}), Tensor::of({5, 1, 5, 3}, {2, 2}));
   CHECK(textOf(two.r2(0), two.r2(1), two.r2()) == "nan 0.5 0.5");
+  CHECK(textOf(two.correlation(0), two.correlation(1), two.correlation()) == "nan 1 1");
 }
 
 // Kinds of wrong rows are in rows_test.
