@@ -9,12 +9,12 @@
 namespace muster {
 namespace {
 
-/// The place of element `index` in an example of this shape, counted from 1.
+/// The place of element `index` in an example of this shape, counted from 0.
 std::string placeOf(std::int64_t index, const Shape& example) {
-  if (example.rank() == 1) return fmt::format("column {}", index + 1);
+  if (example.rank() == 1) return fmt::format("column {}", index);
   std::vector<std::int64_t> place;
   for (int axis = example.rank(); axis-- > 0; index /= example[axis])
-    place.push_back(index % example[axis] + 1);
+    place.push_back(index % example[axis]);
   std::ranges::reverse(place);
   return fmt::format("position [{}]", fmt::join(place, ", "));
 }
@@ -50,9 +50,9 @@ std::optional<std::string> badValue(const NamedTensor& tensor, const Tensor& mas
     if (std::isfinite(value)) continue;
     if (!weights.empty() && weights[static_cast<std::size_t>(i / each)] == 0) continue;
     const std::int64_t row = i / size;
-    return fmt::format("{} {}: example {} of the batch (example {} of the epoch), {}, counted from 1",
-                       holder(tensor.name), std::isnan(value) ? std::fabs(value) : value, row + 1,
-                       stamp.firstExample + row + 1, placeOf(i % size, example));
+    return fmt::format("{} {}: example {} of the batch (example {} of the epoch), {}, counted from 0",
+                       holder(tensor.name), std::isnan(value) ? std::fabs(value) : value, row,
+                       stamp.firstExample + row, placeOf(i % size, example));
   }
   return {};
 }

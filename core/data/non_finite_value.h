@@ -9,7 +9,7 @@
 namespace muster {
 
 /// Says where a batch's features or labels hold a value that is not finite; nothing if they hold none. As in
-/// "the features hold nan: example 3 of the batch (example 35 of the epoch), column 2, counted from 1".
+/// "the features hold nan: example 3 of the batch (example 35 of the epoch), column 2, counted from 0".
 /// Labels of weight 0 are not looked at, and padding of features last.
 std::optional<std::string> nonFiniteValue(const Batch& batch);
 

@@ -100,7 +100,7 @@ std::vector<float> learned(ToyModel& model) {
 }
 
 constexpr std::string_view kProblem =
-    "the features hold inf: example 2 of the batch (example 22 of the epoch), column 3";
+    "the features hold inf: example 1 of the batch (example 21 of the epoch), column 2";
 
 }  // namespace
 

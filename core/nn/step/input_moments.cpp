@@ -70,8 +70,8 @@ void InputMoments::addPlane(std::size_t channel, const float* values) {
 void InputMoments::requireFinite(const float* example) const {
   const std::span values(example, static_cast<std::size_t>(example_.elements()));
   const auto bad = std::ranges::find_if_not(values, [](float value) { return std::isfinite(value); });
-  require(bad == values.end(), "example {} has the value {} at position {}, both counted from 1 in {}",
-          examples_ + 1, bad == values.end() ? 0 : *bad, bad - values.begin() + 1, example_.toString());
+  require(bad == values.end(), "example {} has the value {} at position {}, both counted from 0 in {}",
+          examples_, bad == values.end() ? 0 : *bad, bad - values.begin(), example_.toString());
 }
 
 double InputMoments::deviation(std::size_t feature) const {

@@ -91,11 +91,11 @@ TEST_CASE("a value that is not finite is named by example and place, in training
         labels = targetBatch({3}, 2, 2, 4);
   labels.labels[0].value.at(1, 0) = kInfinity;
   CHECK(nonFiniteValue(labels) ==
-        "the labels hold inf: example 2 of the batch (example 2 of the epoch), column 1, counted from 1");
+        "the labels hold inf: example 1 of the batch (example 1 of the epoch), column 0, counted from 0");
   images.features[0].value.at(2, 1, 1, 1) = kNan;
   CHECK(nonFiniteValue(images) ==
-        "the features hold nan: example 3 of the batch (example 3 of the epoch), position [2, 2, 2], counted "
-        "from 1");
+        "the features hold nan: example 2 of the batch (example 2 of the epoch), position [1, 1, 1], counted "
+        "from 0");
   const auto train = [&](auto call) {
     MultiLayerNetwork model(
         {.inputShape = {3}, .layers = {Output{.units = 2, .loss = Loss::MeanSquaredError}}});
@@ -108,7 +108,7 @@ TEST_CASE("a value that is not finite is named by example and place, in training
   };
   all.features[0].value.at(5, 2) = kNan;
   const std::string place =
-      "the features hold nan: example 2 of the batch (example 6 of the epoch), column 3, counted from 1";
+      "the features hold nan: example 1 of the batch (example 5 of the epoch), column 2, counted from 0";
   CHECK(failure() == "batch 2 of epoch 1: " + place);
   for (const auto mode : {TrainingMode::Averaging, TrainingMode::SynchronousGradients})
     train([&](Model& model, DataSetIterator& data) {
@@ -129,15 +129,15 @@ TEST_CASE("padding of sequences is not blamed for a value that is not finite els
   CHECK(nonFiniteValue(batch) == std::nullopt);
   features[3] = kNan;
   CHECK(nonFiniteValue(batch) ==  // nothing else can be it
-        "the features hold nan: example 1 of the batch (example 1 of the epoch), position [2, 2], counted "
-        "from 1");
+        "the features hold nan: example 0 of the batch (example 0 of the epoch), position [1, 1], counted "
+        "from 0");
   labels.data<float>()[5] = kNan;
   CHECK(nonFiniteValue(batch) ==
-        "the labels hold nan: example 2 of the batch (example 2 of the epoch), position [3, 1], counted from "
-        "1");
+        "the labels hold nan: example 1 of the batch (example 1 of the epoch), position [2, 0], counted from "
+        "0");
   Tensor weights = Batch::ensure(batch.masks, "labels", {2, 3});  // read instead of the features' mask
   std::ranges::copy(std::array{0.0f, 0.5f, 0.0f, 1.0f, 1.0f, 0.0f}, weights.data<float>());
-  CHECK(nonFiniteValue(batch)->starts_with("the labels hold nan: example 1 of the batch"));
+  CHECK(nonFiniteValue(batch)->starts_with("the labels hold nan: example 0 of the batch"));
   features[8] = kNan;
-  CHECK(nonFiniteValue(batch)->ends_with("(example 2 of the epoch), position [2, 1], counted from 1"));
+  CHECK(nonFiniteValue(batch)->ends_with("(example 1 of the epoch), position [1, 0], counted from 0"));
 }

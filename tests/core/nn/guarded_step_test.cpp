@@ -83,7 +83,7 @@ TEST_CASE(
   const auto told = [&](const Batch& batch) {
     return test::thrown<NonFiniteScore>([&] { step.run(model, batch, false); });
   };
-  CHECK_CONTAINS(told(twoRows(kNan)), "the features hold nan: example 2 of the batch");
+  CHECK_CONTAINS(told(twoRows(kNan)), "the features hold nan: example 1 of the batch");
   CHECK_CONTAINS(told(twoRows(0)), "gradient");
   model.slope = 1;
   CHECK_CONTAINS(told(twoRows(0)), "statistics");

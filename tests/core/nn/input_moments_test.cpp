@@ -88,7 +88,7 @@ TEST_CASE("a value that is not finite is refused with its place, and so is a dat
   InputMoments moments({2});
   moments.add(tensorOf({1, 2}, {1, 2}), {});
   CHECK_REFUSED(moments.add(tensorOf({2, 2}, {1, 2, 3, std::numeric_limits<float>::infinity()}), {}),
-                "example 3 has the value inf at position 2, both counted from 1 in [2]");
+                "example 2 has the value inf at position 1, both counted from 0 in [2]");
   Tensor shift = Tensor::zeros({2}), scale = Tensor::zeros({2});
   CHECK_REFUSED(InputMoments({2}).store(NormaliseMethod::MinMax, shift, scale),
                 "the data set has no examples");

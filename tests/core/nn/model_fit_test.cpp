@@ -160,8 +160,8 @@ TEST_CASE("a score that is not finite is named, and does not change the paramete
   auto data = ToyIterator::ofValues({2, kNan});
   const auto text = thrown<NonFiniteScore>([&] { model.fit(data); });
   CHECK(text ==
-        "batch 2 of epoch 1: x holds nan: example 1 of the batch (example 2 of the epoch), column 1, counted "
-        "from 1");
+        "batch 2 of epoch 1: x holds nan: example 0 of the batch (example 1 of the epoch), column 0, counted "
+        "from 0");
   CHECK(model.parameters()[0] == 1);
 
   // Ignore the sign of a NaN, but not that of an infinity.

@@ -180,10 +180,10 @@ TEST_CASE("a value that is not finite is named, with its example and place") {
   auto model = classifier({4});
   CHECK_REFUSED(
       model.fit(data),
-      "normalise1: cannot be fitted: example 5 has the value nan at position 4, both counted from 1 in [4]");
+      "normalise1: cannot be fitted: example 4 has the value nan at position 3, both counted from 0 in [4]");
   auto wrapper = ParallelWrapper::Builder(model).workers(2).build();
   CHECK_CONTAINS(thrown<TrainingError>([&] { wrapper.fit(data); }),
-                 "example 5 has the value nan at position 4");
+                 "example 4 has the value nan at position 3");
   ListIterator none({});
   CHECK_REFUSED(model.fitNormalisation(none), "fit normalisation: the data set has no batches");
 }

@@ -84,8 +84,8 @@ TEST_CASE("every rule: a feature that is not finite reaches no merge, and is nam
       const Failure failure = failureWith(feature, model, rule, w);
       CAPTURE(failure.text);
       CHECK(contains(failure.text, fmt::format("worker {} on cpu failed in batch {} of epoch 2: x holds {}: "
-                                               "example 1 of the batch (example {} of the epoch), column 4",
-                                               kBad % w, kBad + 1, feature, kBad + 1)));
+                                               "example 0 of the batch (example {} of the epoch), column 3",
+                                               kBad % w, kBad + 1, feature, kBad)));
       CHECK(failure.worker == kBad % w);
       checkAsAfterThrow(model, rule, w);
     }
