@@ -66,6 +66,16 @@ InMemoryDataSetIterator::InMemoryDataSetIterator(Tensor features, Tensor labels,
   labels_ = std::make_shared<const ResidentTensor>(std::move(labels));
 }
 
+void InMemoryDataSetIterator::setMasks(std::vector<NamedTensor> masks) {
+  for (const auto& [name, mask, source] : masks)
+    require(mask.defined() && mask.dtype() == DType::Float32 && mask.device().isCpu() &&
+                mask.layout() == Layout::RowMajor && mask.shape().rank() > 0 &&
+                mask.shape()[0] == labels_->onCpu().shape()[0],
+            "in-memory data: the mask {} must be float32 [{}, ...] on the CPU, got {}", name,
+            labels_->onCpu().shape()[0], mask.toString());
+  masks_ = std::move(masks);
+}
+
 bool InMemoryDataSetIterator::next(Batch& batch) {
   const auto rows = order_.take(batch_);
   if (rows.empty()) return false;
@@ -96,7 +106,11 @@ void InMemoryDataSetIterator::fill(std::span<const std::int64_t> rows, Batch& ba
   };
   gather(features_, batch.features, "features");
   gather(labels_, batch.labels, "labels");
-  batch.masks.clear();
+  std::erase_if(batch.masks, [this](const NamedTensor& mask) {
+    return std::ranges::find(masks_, mask.name, &NamedTensor::name) == masks_.end();
+  });
+  for (const auto& [name, mask, source] : masks_)
+    gatherRows(mask, rows, Batch::ensure(batch.masks, name, mask.shape().dropFirst().prepend(count)));
 }
 
 }  // namespace muster

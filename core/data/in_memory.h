@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "muster/core/data/data_set_iterator.h"
 #include "muster/core/data/epoch_order.h"
@@ -41,6 +42,9 @@ class InMemoryDataSetIterator : public DataSetIterator, protected NumberedBatche
   /// Whether to leave out the last batch of each epoch if it is not full; by default it is given. Call it
   /// between epochs: it holds at once. Of shuffled data other examples are left out in each epoch.
   void setDropLast(bool drop) { order_.keepFull(drop ? batch_ : 1); }
+  /// Gives batches the rows of these masks, with their names (see Batch). @param masks  float32 [N] or [N, T]
+  /// on the CPU; shared, not copied. @throws InvalidArgument for another one, naming it.
+  void setMasks(std::vector<NamedTensor> masks);
   const InputDescription* description() const override { return description_.get(); }
   /// Says how the tensors were made, as `tableIterator` does.
   void setDescription(InputDescription description) {
@@ -55,6 +59,7 @@ class InMemoryDataSetIterator : public DataSetIterator, protected NumberedBatche
 
   std::shared_ptr<const ResidentTensor> features_;
   std::shared_ptr<const ResidentTensor> labels_;
+  std::vector<NamedTensor> masks_;
   MemoryPlacement placement_;
   std::int64_t batch_;
   EpochOrder order_;

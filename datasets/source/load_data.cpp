@@ -15,7 +15,6 @@
 #include "muster/core/data/split.h"
 #include "muster/core/io/json_value.h"
 #include "muster/core/io/output_path.h"
-#include "muster/core/io/safetensors.h"
 #include "muster/datasets/detail/class_names.h"
 #include "muster/datasets/image_folder.h"
 #include "muster/datasets/image_placement.h"
@@ -24,6 +23,7 @@
 #include "muster/datasets/source/detail/example_hashes.h"
 #include "muster/datasets/source/detail/held_out.h"
 #include "muster/datasets/source/detail/table_rows.h"
+#include "muster/datasets/source/detail/tensor_file.h"
 #include "muster/datasets/source/named_images.h"
 
 namespace muster {
@@ -32,6 +32,7 @@ namespace {
 using detail::dealRows, detail::dealTable, detail::dealTestTable;
 using detail::dropLast, detail::lackingClasses, detail::shuffleSeed;
 using detail::hashesOf, detail::PartHashes, detail::partHashes;
+using detail::readTensorFile, detail::TensorFile;
 
 std::int64_t limitOf(std::int64_t wanted) {
   return wanted > 0 ? wanted : ImageSetIterator::kAll;
@@ -109,19 +110,8 @@ Images idxFiles(const DataSource& d) {
           d.testImages.empty() ? nullptr : read(d.testImages, d.testLabels)};
 }
 
-using Tensors = LabelledTensors;
-
-/// @throws InvalidArgument for tensors that are no examples with their labels.
-void requireExamples(const Tensors& all) {
-  require(all.features.shape().rank() > 0, "data.train: features need examples, got {}",
-          all.features.toString());
-  require(all.labels.shape().rank() > 0 && all.labels.shape()[0] == all.features.shape()[0],
-          "data.train: features {} and labels {} differ in their examples", all.features.toString(),
-          all.labels.toString());
-}
-
 /// [example] Classes to give each part in equal shares; one for all if the labels are no classes.
-std::vector<std::int64_t> classesOf(const Tensors& all) {
+std::vector<std::int64_t> classesOf(const TensorFile& all) {
   std::vector<std::int64_t> classes(static_cast<std::size_t>(all.labels.shape()[0]));
   if (all.labels.dtype() == DType::Int64 && all.labels.shape().rank() == 1)
     std::ranges::copy(all.labels.span<std::int64_t>(), classes.begin());
@@ -135,13 +125,16 @@ Tensor rowsOf(const Tensor& all, std::span<const std::int64_t> rows) {
   return part;
 }
 
-PartHashes deal(const DataSource& d, const Tensors& train, const std::optional<Tensors>& test,
+PartHashes deal(const DataSource& d, const TensorFile& train, const std::optional<TensorFile>& test,
                 LoadedData& into) {
-  requireExamples(train);
-  const auto make = [&](const Tensors& all, std::span<const std::int64_t> rows,
+  const auto make = [&](const TensorFile& all, std::span<const std::int64_t> rows,
                         std::optional<std::uint64_t> seed) {
-    return std::make_unique<InMemoryDataSetIterator>(rowsOf(all.features, rows), rowsOf(all.labels, rows),
-                                                     d.batch, seed);
+    auto iterator = std::make_unique<InMemoryDataSetIterator>(rowsOf(all.features, rows),
+                                                              rowsOf(all.labels, rows), d.batch, seed);
+    std::vector<NamedTensor> masks;
+    for (const auto& mask : all.masks) masks.push_back({mask.name, rowsOf(mask.value, rows)});
+    iterator->setMasks(std::move(masks));
+    return iterator;
   };
   const auto classes = classesOf(train);
   auto& rows = into.rows = dealRows(d, classes, ImageSetIterator::kAll, test.has_value());
@@ -151,25 +144,15 @@ PartHashes deal(const DataSource& d, const Tensors& train, const std::optional<T
   into.train = std::move(training);
   if (!rows.validation.empty()) into.validation = make(train, rows.validation, std::nullopt);
   if (!test && !rows.test.empty()) into.test = make(train, rows.test, std::nullopt);
-  const auto hashes = hashesOf(train.features, train.labels);
+  const auto hashes = hashesOf(train);
   if (!test) return partHashes(rows, hashes, nullptr);
   require(test->features.shape().dropFirst() == train.features.shape().dropFirst(),
           "data.test: its features are {}, and those to train with {}", test->features.toString(),
           train.features.toString());
-  into.test = std::make_unique<InMemoryDataSetIterator>(test->features, test->labels, d.batch);
   rows.test = firstRows(classesOf(*test), ImageSetIterator::kAll);
-  const auto tested = hashesOf(test->features, test->labels);
+  into.test = make(*test, rows.test, std::nullopt);
+  const auto tested = hashesOf(*test);
   return partHashes(rows, hashes, &tested);
-}
-
-Tensors readTensors(const std::string& path) {
-  const Safetensors file = readSafetensors(path);
-  const auto find = [&](std::string_view name) {
-    const Tensor* tensor = file.find(name);
-    if (!tensor) throw FileError(path, fmt::format("has no tensor called {}", name));
-    return *tensor;
-  };
-  return {find("features"), find("labels")};
 }
 
 /// [class] the weights, of which the source gives some by name.
@@ -209,8 +192,8 @@ LoadedData loadData(const DataSource& d, PlacementWish placement, std::span<cons
     if (d.type == "csv") {
       hashes = dealTable(d, known, loaded, part);
     } else {
-      hashes = deal(d, readTensors(d.train),
-                    d.test.empty() ? std::nullopt : std::optional(readTensors(d.test)), loaded);
+      hashes = deal(d, readTensorFile(d.train),
+                    d.test.empty() ? std::nullopt : std::optional(readTensorFile(d.test)), loaded);
     }
   } else {
     const Images images = d.type == "idx" ? idxFiles(d) : d.type == "images" ? folders(d) : named(d, loaded);

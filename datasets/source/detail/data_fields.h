@@ -116,8 +116,11 @@ void visitSource(Visitor& v, DataSource& d) {
     v.field("classes", d.classes, "number of classes, from 2", "[2, 256]");
   }
   if (isOneOf(d.type, {"csv", "images", "safetensors"})) {
-    v.field("train", d.train,
-            "the file to train with; for images a directory with one folder for each class");
+    v.field(
+        "train", d.train,
+        "the file to train with; for images a directory with one folder for each class; for safetensors the "
+        "tensors features and labels, of padded sequences also featuresMask, float32 [N, T], and for weights "
+        "labelsMask");
     v.field("test", d.test, "the file or directory to test with; empty: no test");
   }
   if (d.type == "csv") {

@@ -125,14 +125,17 @@ Hashes hashesOf(const ImageSet& images) {
   return hashes;
 }
 
-Hashes hashesOf(const Tensor& features, const Tensor& labels) {
+Hashes hashesOf(const TensorFile& examples) {
   const auto bytesOf = [](const Tensor& all, std::int64_t row) {
     const Tensor one = all.rows(row, row + 1);
     return std::span(static_cast<const std::byte*>(one.raw()), one.bytes());
   };
   Hashes hashes;
-  for (std::int64_t i = 0; i < features.shape()[0]; ++i)
-    hashes.push_back(hashOf(bytesOf(features, i), hashOf(bytesOf(labels, i))));
+  for (std::int64_t i = 0; i < examples.features.shape()[0]; ++i) {
+    std::uint64_t hash = hashOf(bytesOf(examples.labels, i));
+    for (const auto& mask : examples.masks) hash = hashOf(bytesOf(mask.value, i), hash);
+    hashes.push_back(hashOf(bytesOf(examples.features, i), hash));
+  }
   return hashes;
 }
 

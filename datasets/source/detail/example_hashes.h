@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "muster/core/data/input_description.h"
-#include "muster/core/tensor/tensor.h"
 #include "muster/datasets/image_set.h"
 #include "muster/datasets/source/data_contents.h"
 #include "muster/datasets/source/data_source.h"
+#include "muster/datasets/source/detail/tensor_file.h"
 #include "muster/datasets/table.h"
 
 namespace muster::detail {
@@ -25,8 +25,8 @@ std::vector<std::uint64_t> hashesOf(const Table& table, const InputDescription& 
                                     std::span<const std::int64_t> rows);
 /// [image]
 std::vector<std::uint64_t> hashesOf(const ImageSet& images);
-/// [example] @param features,labels  with as many rows.
-std::vector<std::uint64_t> hashesOf(const Tensor& features, const Tensor& labels);
+/// [example]
+std::vector<std::uint64_t> hashesOf(const TensorFile& examples);
 
 /// Hashes of the examples of each part of some data.
 struct PartHashes {

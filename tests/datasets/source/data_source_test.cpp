@@ -373,6 +373,89 @@ TEST_CASE("files of IDX and safetensors, of CIFAR-10 and of pictures are read, w
         "3, 3: 001 of dark light");
 }
 
+/// A safetensors file of six sequences of three steps, of classes by turns, changed by `change`.
+struct SequenceFile {
+  explicit SequenceFile(const std::function<void(Safetensors&)>& change = {}) {
+    Safetensors file;
+    file.add("features", Tensor::zeros({6, 3, 2}));
+    file.add("labels", test::integers({0, 1, 0, 1, 0, 1}));
+    if (change) change(file);
+    writeSafetensors(path, file);
+  }
+  LoadedData load(const std::string& test = {}) const {
+    return loadData(
+        {.type = "safetensors", .train = path.string(), .test = test, .batch = 4, .shuffle = false});
+  }
+  std::string refusal() const {
+    const auto text = thrown<FileError>([&] { load(); });
+    CHECK_CONTAINS(text, path.string());
+    return text;
+  }
+  test::TemporaryDirectory directory;
+  std::filesystem::path path = directory / "rows.safetensors";
+};
+
+TEST_CASE("a tensor of a safetensors file that is not read is an error that names it") {
+  for (const std::string name : {"mask", "features.mask", "Labels"})
+    CHECK_CONTAINS(
+        SequenceFile([&](Safetensors& file) {
+          file.add(name, Tensor::zeros({6, 3}));
+        }).refusal(),
+        "has a tensor called " + name +
+            ", float32 [6, 3] on cpu, which is not read; those that are read are features, labels, "
+            "featuresMask, labelsMask");
+  CHECK_CONTAINS(SequenceFile([](Safetensors& file) { file.tensors.pop_back(); }).refusal(),
+                 "has no tensor called labels");
+  CHECK_CONTAINS(SequenceFile([](Safetensors& file) {
+                   file.tensors.back().values = test::integers({0, 1});
+                 }).refusal(),
+                 "features float32 [6, 3, 2] on cpu and labels int64 [2] on cpu differ in their number");
+  CHECK_CONTAINS(SequenceFile([](Safetensors& file) {
+                   file.tensors.front().values = Tensor::zeros({6, 3, 2}, DType::Float64);
+                 }).refusal(),
+                 "features have to be float32, uint8 or int64 [N, ...], got float64 [6, 3, 2]");
+}
+
+TEST_CASE("the masks of a safetensors file are those of its batches, and are checked") {
+  const auto masked = [](const std::string& name, const Shape& shape, float value) {
+    return [=](Safetensors& file) {
+      Tensor mask = Tensor::zeros(shape);
+      mask.span<float>().back() = value;
+      file.add(name, mask);
+    };
+  };
+  const auto one = masked("featuresMask", {6, 3}, 1), other = masked("labelsMask", {6}, 0.5f);
+  const SequenceFile both([&](Safetensors& file) { one(file), other(file); });
+  const auto data = both.load(both.path.string());
+  for (DataSetIterator* const part : {data.train.get(), data.test.get()}) {
+    Batch batch;
+    part->reset(0);
+    for (const std::int64_t size : {4, 2}) {
+      REQUIRE(part->next(batch));
+      REQUIRE(batch.masks.size() == 2);
+      REQUIRE(batch.sequenceMask() != nullptr);
+      CHECK(batch.sequenceMask()->shape() == Shape{size, 3});
+      CHECK(batch.sequenceMask()->at(size - 1, 2) == (size == 2 ? 1 : 0));
+      CHECK(batch.lossMask({size, 2}).at(size - 1) == (size == 2 ? 0.5f : 0));
+    }
+  }
+  CHECK(data.contents.training != SequenceFile(one).load().contents.training);
+
+  for (const auto& [change, problem] :
+       {std::pair(masked("featuresMask", {6, 2}, 1),
+                  "featuresMask has to be float32 [6, 3], got float32 [6, 2]"),
+        {masked("labelsMask", {6, 3}, 1), "labelsMask has to be float32 [6], got float32 [6, 3]"},
+        {masked("featuresMask", {6, 3}, 0.5f),
+         "featuresMask of example 5 is 0.5; it has to be 1 for a real step or 0 for padding"},
+        {masked("labelsMask", {6}, -1), "labelsMask of example 5 is -1; it has to be finite and at least 0"}})
+    CHECK_CONTAINS(SequenceFile(change).refusal(), problem);
+  CHECK_CONTAINS(SequenceFile([&](Safetensors& file) {
+                   file.tensors.front().values = Tensor::zeros({6, 3});
+                   one(file);
+                 }).refusal(),
+                 "featuresMask is for sequences [N, T, F] or int64 [N, T], and features are float32 [6, 3]");
+}
+
 /// All features of an iterator, in its order.
 std::vector<float> featuresOf(DataSetIterator& data) {
   std::vector<float> all;

@@ -1,0 +1,94 @@
+#include "muster/datasets/source/detail/tensor_file.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <string_view>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/printable_text.h"
+#include "muster/core/io/safetensors.h"
+
+namespace muster::detail {
+namespace {
+
+constexpr std::string_view kFeatures = "features", kLabels = "labels", kFeaturesMask = "featuresMask",
+                           kLabelsMask = "labelsMask";
+constexpr std::array kRead{kFeatures, kLabels, kFeaturesMask, kLabelsMask};
+
+template <typename... Args>
+void requireIn(const std::filesystem::path& path, bool condition, fmt::format_string<Args...> text,
+               Args&&... args) {
+  if (!condition) throw FileError(path, fmt::format(text, std::forward<Args>(args)...));
+}
+
+void requireKnown(const std::filesystem::path& path, const Safetensors& file) {
+  for (const auto& [name, values] : file.tensors)
+    requireIn(path, std::ranges::find(kRead, name) != kRead.end(),
+              "has a tensor called {}, {}, which is not read; those that are read are {}",
+              printableText(name), values.toString(), fmt::join(kRead, ", "));
+}
+
+const Tensor& examplesOf(const std::filesystem::path& path, const Safetensors& file, std::string_view name) {
+  const Tensor* const found = file.find(name);
+  if (found == nullptr) throw FileError(path, fmt::format("has no tensor called {}", name));
+  requireIn(path, found->shape().rank() > 0, "{} needs examples, got {}", name, found->toString());
+  return *found;
+}
+
+/// The shape of a weight for each example or, of labels at each step, each step.
+Shape rowsOf(const Tensor& labels) {
+  return labels.dtype() == DType::Int64 ? labels.shape() : labels.shape().dropLast();
+}
+
+void requireMask(const std::filesystem::path& path, std::string_view name, const Tensor& mask,
+                 const Shape& shape) {
+  requireIn(path, mask.dtype() == DType::Float32 && mask.shape() == shape, "{} has to be float32 {}, got {}",
+            name, shape.toString(), mask.toString());
+  const bool ofSteps = name == kFeaturesMask;
+  const auto values = mask.span<float>();
+  const auto bad = std::ranges::find_if_not(values, [ofSteps](float value) {
+    return ofSteps ? value == 0 || value == 1 : value >= 0 && std::isfinite(value);
+  });
+  if (bad == values.end()) return;
+  throw FileError(path,
+                  fmt::format("{} of example {} is {}; it has to be {}", name,
+                              (bad - values.begin()) / (std::ssize(values) / shape[0]),
+                              std::isnan(*bad) ? std::abs(*bad) : *bad,  // NaN is printed without a sign
+                              ofSteps ? "1 for a real step or 0 for padding" : "finite and at least 0"));
+}
+
+}  // namespace
+
+TensorFile readTensorFile(const std::filesystem::path& path) {
+  const Safetensors file = readSafetensors(path);
+  requireKnown(path, file);
+  TensorFile data{examplesOf(path, file, kFeatures), examplesOf(path, file, kLabels)};
+  const Shape& features = data.features.shape();
+  requireIn(path, data.features.dtype() != DType::Float64,
+            "features have to be float32, uint8 or int64 [N, ...], got {}", data.features.toString());
+  requireIn(path, data.labels.dtype() == DType::Int64 || data.labels.dtype() == DType::Float32,
+            "labels have to be int64 [N] or float32 [N, F], got {}", data.labels.toString());
+  requireIn(path, features[0] == data.labels.shape()[0],
+            "features {} and labels {} differ in their number of examples", data.features.toString(),
+            data.labels.toString());
+  if (data.labels.dtype() == DType::Float32 && data.labels.shape().rank() == 1)
+    data.labels = data.labels.reshape({features[0], 1});
+  if (const Tensor* const mask = file.find(kFeaturesMask)) {
+    requireIn(path, features.rank() >= (data.features.dtype() == DType::Int64 ? 2 : 3),
+              "featuresMask is for sequences [N, T, F] or int64 [N, T], and features are {}",
+              data.features.toString());
+    requireMask(path, kFeaturesMask, *mask, {features[0], features[1]});
+    data.masks.push_back({std::string(kFeatures), *mask});
+  }
+  if (const Tensor* const mask = file.find(kLabelsMask)) {
+    requireMask(path, kLabelsMask, *mask, rowsOf(data.labels));
+    data.masks.push_back({std::string(kLabels), *mask});
+  }
+  return data;
+}
+
+}  // namespace muster::detail
