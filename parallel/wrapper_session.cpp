@@ -10,6 +10,7 @@
 #include "muster/core/base/plural.h"
 #include "muster/core/device/memory_room.h"
 #include "muster/core/listeners/node_listener.h"
+#include "muster/core/nn/mask_remark.h"
 #include "muster/core/nn/plan_remark.h"
 #include "muster/core/nn/scale_remark.h"
 #include "muster/core/nn/shown_progress.h"
@@ -123,8 +124,9 @@ bool WrapperSession::prepareModel(DataSetIterator& data, std::int64_t epoch, con
   callForTraining([] { return "the model could not be prepared for its first batch"; },
                   [&] {
                     model_.prepare(first);
-                    const auto remark = model_.iteration() == 0 ? scaleRemark(model_, first) : "";
-                    if (!remark.empty()) logWarning("fit: {}", remark);
+                    for (const auto& remark : {model_.iteration() == 0 ? scaleRemark(model_, first) : "",
+                                               maskRemark(model_, first)})
+                      if (!remark.empty()) logWarning("fit: {}", remark);
                   });
   return true;
 }

@@ -13,6 +13,7 @@
 #include "muster/core/data/training_reads.h"
 #include "muster/core/device/arithmetic_scope.h"
 #include "muster/core/nn/fit_remarks.h"
+#include "muster/core/nn/mask_remark.h"
 #include "muster/core/nn/model.h"
 #include "muster/core/nn/scale_remark.h"
 #include "muster/core/nn/shown_progress.h"
@@ -159,6 +160,7 @@ class Fit final : public Trainer {
       model_.prepare(batch_);
       if (model_.iteration() == 0)
         if (const auto remark = scaleRemark(model_, batch_); !remark.empty()) logWarning("fit: {}", remark);
+      if (const auto remark = maskRemark(model_, batch_); !remark.empty()) logWarning("fit: {}", remark);
     }
     prepared_ = true;
     const StepTicket ticket = named(batch_.stamp, [&] { return model_.step(batch_); });
