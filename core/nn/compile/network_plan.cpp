@@ -144,8 +144,8 @@ std::size_t NetworkLayout::append(NetworkNode node) {
     for (const Shape& input : node.inputShapes) requireElements(input);
     requireTensors(node);
   } catch (const InvalidArgument& error) {
-    throw InvalidArgument(
-        fmt::format("{} ({}) of {}: {}", node.name, node.module->type(), readingOf(node), error.what()));
+    throw InvalidArgument(fmt::format("{} ({}) of {}: {}{}", node.name, node.module->type(), readingOf(node),
+                                      error.what(), openRemark()));
   }
   plan_.nodes.push_back(std::move(node));
   return plan_.inputs.size() + plan_.nodes.size() - 1;
@@ -174,6 +174,14 @@ std::string NetworkLayout::readingOf(const NetworkNode& node) const {
   for (const std::size_t value : node.inputs)
     reads.push_back(fmt::format("{} {}", plan_.nameOf(value), plan_.shapeOf(value).toString()));
   return fmt::format("{}", fmt::join(reads, " and "));
+}
+
+/// The end of a message with shapes that have kExampleSize for a size that an input leaves open.
+std::string NetworkLayout::openRemark() const {
+  const auto input = std::ranges::find_if(plan_.inputs, &NetworkInput::open);
+  if (input == plan_.inputs.end()) return {};
+  return fmt::format("; the shape of {} is {}, and {} stands for a size that it leaves open", input->name,
+                     input->stated.toString(), kExampleSize);
 }
 
 /// Only inputs hold indices; an input is read either as indices or as numbers.

@@ -110,6 +110,7 @@ class NetworkLayout {
  private:
   std::size_t append(NetworkNode node);
   std::string readingOf(const NetworkNode& node) const;
+  std::string openRemark() const;
   void requireIndices(const NetworkNode& node);
   void requireScaledInput(const NetworkNode& node);
   void requireTensors(const NetworkNode& node);

@@ -56,6 +56,15 @@ TEST_CASE("a network of any length computes the bits of one with the batch's len
   CHECK_CONTAINS(any.summary(), "shapes for a size of 64 where the input's shape leaves it open\n");
 }
 
+TEST_CASE("a layer that refuses an open input says which size of the message stands for any") {
+  const MultiLayerConfiguration normalised{.inputShape = {0, 2},
+                                           .layers = {BatchNorm{}, LastStep{}, Output{.classes = 2}}};
+  CHECK_REFUSED(
+      MultiLayerNetwork(normalised).init(),
+      "batchnorm1 (batchnorm) of features [64, 2]: batchnorm: expected an input [C] or [C, H, W], got "
+      "[64, 2]; the shape of features is [0, 2], and 64 stands for a size that it leaves open");
+}
+
 TEST_CASE("an open length is kept in files") {
   test::TemporaryDirectory directory;
   MultiLayerNetwork words({.inputShape = {0},
