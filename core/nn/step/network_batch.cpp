@@ -83,6 +83,9 @@ std::string lossFor(const Tensor& labels, const LossHead& head, const Shape& pre
       (oneEach || labels.shape()[-1] == 1))
     return fmt::format("; the loss {} is for classes, and those of numbers are mse, mae and huber",
                        nameOf(head.loss));
+  if (labels.dtype() == DType::Float32 && predictions[-1] == 1 && oneEach)
+    return fmt::format("; a number for each {} is {}", predictions.rank() == 2 ? "example" : "step",
+                       predictions.toString());
   return {};
 }
 

@@ -137,6 +137,10 @@ TEST_CASE("one sigmoid output learns two classes from class indices as from numb
   CHECK_REFUSED(
       scoreOf({.units = 1, .loss = Loss::MeanSquaredError}, 0, integers({1, 0}, {2, 1})),
       "network: output output takes float32 [2, 1], but its labels, called labels, are int64 [2, 1] on cpu");
+  CHECK_REFUSED(
+      scoreOf({.units = 1, .loss = Loss::MeanSquaredError}, 0, Tensor::of({1, 0}, {2})),
+      "network: output output takes float32 [2, 1], but its labels, called labels, are float32 [2] on "
+      "cpu; a number for each example is [2, 1]");
 
   const Batch indices = classBatch({3}, 20, 2, 5);
   Tensor numbers = Tensor::empty({20, 1});

@@ -416,6 +416,17 @@ TEST_CASE("a tensor of a safetensors file that is not read is an error that name
                  "features have to be float32, uint8 or int64 [N, ...], got float64 [6, 3, 2]");
 }
 
+TEST_CASE("numbers [N] to predict are read from a safetensors file as [N, 1]") {
+  const auto data = SequenceFile([](Safetensors& file) {
+                      file.tensors.back().values = Tensor::of({1, 2, 3, 4, 5, 6}, {6});
+                    }).load();
+  Batch batch;
+  data.train->reset(0);
+  REQUIRE(data.train->next(batch));
+  CHECK(batch.labels.front().value.shape() == Shape{4, 1});
+  CHECK(batch.labels.front().value.at(3, 0) == 4);
+}
+
 TEST_CASE("the masks of a safetensors file are those of its batches, and are checked") {
   const auto masked = [](const std::string& name, const Shape& shape, float value) {
     return [=](Safetensors& file) {
