@@ -139,6 +139,8 @@ PartHashes deal(const DataSource& d, const TensorFile& train, const std::optiona
   const auto classes = classesOf(train);
   auto& rows = into.rows = dealRows(d, classes, ImageSetIterator::kAll, test.has_value());
   into.heldOutWarnings = lackingClasses(d, classes, rows, {});
+  for (const auto* const file : {&train, test ? &*test : nullptr})
+    if (file && file->largest) into.largestLabels.push_back(*file->largest);
   auto training = make(train, rows.train, shuffleSeed(d));
   dropLast(d, *training);
   into.train = std::move(training);

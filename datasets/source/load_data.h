@@ -23,6 +23,12 @@ struct DataRows {
   std::vector<std::int64_t> train = {}, validation = {}, test = {};
 };
 
+/// The largest class among the labels of a file, and the first example that has it, from 0.
+struct LargestLabel {
+  std::string file = {};
+  std::int64_t label = -1, example = 0;
+};
+
 /// Data as iterators.
 struct LoadedData {
   std::string type;         ///< as in data.type; what stands in for MNIST is `generated`
@@ -35,7 +41,8 @@ struct LoadedData {
   std::vector<std::string> heldOutWarnings = {};
   InputDescription description = {};  ///< for the network; empty if the data have none
   DataRows rows = {};                 ///< [example, without shuffling]
-  DataContents contents = {};         ///< by which other contents of the same files are found
+  std::vector<LargestLabel> largestLabels = {};  ///< of files whose classes have no names
+  DataContents contents = {};                    ///< by which other contents of the same files are found
   std::unique_ptr<DataSetIterator> train;
   std::unique_ptr<DataSetIterator> validation, test;  ///< null: none
   std::unique_ptr<DataSetIterator> weighted;          ///< `train` with class weights; null: none

@@ -59,8 +59,10 @@ std::string labelHeader(const Tensor& labels, const Predictions& predictions) {
 std::string labelText(const InputDescription& described, const Tensor& labels, bool classified,
                       std::int64_t example) {
   if (labels.dtype() == DType::Int64) {
-    const auto label = static_cast<std::size_t>(labels.data<std::int64_t>()[example]);
-    return label < described.classes.size() ? csvField(described.classes[label]) : fmt::format("{}", label);
+    const auto label = labels.data<std::int64_t>()[example];  // below 0 only if its weight is 0
+    return label >= 0 && label < std::ssize(described.classes)
+               ? csvField(described.classes[static_cast<std::size_t>(label)])
+               : fmt::format("{}", label);
   }
   if (classified) return {};  // label rows, such as one-hot, have no name
   std::vector<float> numbers;

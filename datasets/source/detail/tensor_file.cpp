@@ -61,6 +61,32 @@ void requireMask(const std::filesystem::path& path, std::string_view name, const
                               ofSteps ? "1 for a real step or 0 for padding" : "finite and at least 0"));
 }
 
+/// The weights of int64 labels, as the loss reads them; undefined: all are 1.
+Tensor weightsOf(const TensorFile& data) {
+  Tensor weights;
+  for (const auto& mask : data.masks)
+    if (mask.value.shape() == data.labels.shape() &&
+        (mask.name == kLabels || data.labels.shape().rank() == 2))
+      weights = mask.value;  // that of the labels is the last
+  return weights;
+}
+
+std::optional<LargestLabel> largestOf(const std::filesystem::path& path, const TensorFile& data) {
+  if (data.labels.dtype() != DType::Int64) return {};
+  LargestLabel largest{.file = path.string()};
+  const auto labels = data.labels.span<std::int64_t>();
+  const Tensor weights = weightsOf(data);
+  for (std::int64_t i = 0; i < std::ssize(labels); ++i) {
+    if (weights.defined() && weights.data<float>()[i] == 0) continue;
+    const auto label = labels[static_cast<std::size_t>(i)];
+    const auto example = i / (std::ssize(labels) / data.labels.shape()[0]);
+    requireIn(path, label >= 0, "the label of example {} (counted from 0) is {}; classes are 0 and above",
+              example, label);
+    if (label > largest.label) largest = {.file = largest.file, .label = label, .example = example};
+  }
+  return largest;
+}
+
 }  // namespace
 
 TensorFile readTensorFile(const std::filesystem::path& path) {
@@ -88,6 +114,7 @@ TensorFile readTensorFile(const std::filesystem::path& path) {
     requireMask(path, kLabelsMask, *mask, rowsOf(data.labels));
     data.masks.push_back({std::string(kLabels), *mask});
   }
+  data.largest = largestOf(path, data);
   return data;
 }
 

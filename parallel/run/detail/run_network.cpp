@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -11,6 +12,9 @@
 #include "muster/core/base/text_table.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/network_json.h"
+#include "muster/core/nn/compile/network_probe.h"
+#include "muster/core/nn/step/network_impl.h"
+#include "muster/core/ops/detail/class_labels.h"
 #include "muster/parallel/run/named_networks.h"
 
 namespace muster::detail {
@@ -38,6 +42,24 @@ void requireOutputs(const RunFile& run, const LoadedData& data, std::size_t outp
                     run.data.train.empty() ? data.title : run.data.train,
                     plural(classes.size(), "class", "classes"), printableText(csvList(classes)), outputs,
                     run.data.type == "idx" ? "; data.classes is the number of classes" : ""));
+}
+
+/// The number of classes that the labels of the network's output may have; 0 if it takes no classes.
+std::int64_t classesOf(const Network& network) {
+  const auto& output = NetworkProbe::of(network).plan.outputs.back();
+  if (!output.head || output.head->own) return 0;
+  const Shape predictions = network.outputShapes().back().second.prepend(1);
+  return takesClasses(output.head->loss, predictions) ? std::max<std::int64_t>(2, predictions[-1]) : 0;
+}
+
+void requireLabels(const LoadedData& data, const Network& network) {
+  const auto classes = classesOf(network);
+  for (const auto& [file, label, example] : data.largestLabels)
+    if (classes > 0 && label >= classes)
+      throw InvalidArgument(fmt::format(
+          "network and data do not fit: {}: the label of example {} (counted from 0) is {}, and the "
+          "network's output has {} classes, 0 to {}",
+          file, example, label, classes, classes - 1));
 }
 
 void requireWeights(const LoadedData& data, const Network& network) {
@@ -78,6 +100,7 @@ std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {
   network->prepare(first);
   requireOutputs(run, data, outputsOf(*network));
   requireFit([&] { network->setInputDescription(data.description); });
+  requireLabels(data, *network);
   requireWeights(data, *network);
   if (!network->normalisationFitted()) network->fitNormalisation(data.any());
   requireFit([&] { tryOne(*network, first); });

@@ -416,6 +416,34 @@ TEST_CASE("a tensor of a safetensors file that is not read is an error that name
                  "features have to be float32, uint8 or int64 [N, ...], got float64 [6, 3, 2]");
 }
 
+TEST_CASE("labels of a safetensors file are checked when they are read, but not those of weight 0") {
+  const auto labelled = [](const std::vector<std::int64_t>& labels, const std::vector<float>& weights = {}) {
+    return SequenceFile([&](Safetensors& file) {
+      file.tensors.back().values = test::integers(labels, {6, std::ssize(labels) / 6});
+      if (labels.size() == 6) file.tensors.back().values = test::integers(labels);
+      if (weights.size() == 6) file.add("labelsMask", Tensor::of(weights, {6}));
+      if (weights.size() == 18) file.add("featuresMask", Tensor::of(weights, {6, 3}));
+    });
+  };
+  CHECK_CONTAINS(labelled({0, 1, 0, 1, -1, 1}).refusal(),
+                 "the label of example 4 (counted from 0) is -1; classes are 0 and above");
+  const auto largest = [&](const SequenceFile& file) {
+    const auto data = file.load(file.path.string());
+    REQUIRE(data.largestLabels.size() == 2);
+    CHECK(data.largestLabels[1].file == file.path.string());
+    return std::pair(data.largestLabels[0].label, data.largestLabels[0].example);
+  };
+  CHECK(largest(labelled({0, 1, 4, 1, 4, 1})) == std::pair<std::int64_t, std::int64_t>(4, 2));
+  CHECK(largest(labelled({0, 1, 4, 1, -1, 3}, {1, 1, 0, 1, 0, 1})) ==
+        std::pair<std::int64_t, std::int64_t>(3, 5));
+  std::vector<std::int64_t> steps(18, 1);
+  std::vector<float> real(18, 1);
+  steps[17] = -1;
+  CHECK_CONTAINS(labelled(steps).refusal(), "the label of example 5 (counted from 0) is -1");
+  real[17] = 0;
+  CHECK(largest(labelled(steps, real)) == std::pair<std::int64_t, std::int64_t>(1, 0));
+}
+
 TEST_CASE("numbers [N] to predict are read from a safetensors file as [N, 1]") {
   const auto data = SequenceFile([](Safetensors& file) {
                       file.tensors.back().values = Tensor::of({1, 2, 3, 4, 5, 6}, {6});

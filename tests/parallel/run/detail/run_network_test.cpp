@@ -68,6 +68,22 @@ TEST_CASE("data that do not fit the network are refused, naming both") {
   CHECK_REFUSED(makeNetwork(runWith(kThree), none), "data: there are no examples to train with");
 }
 
+TEST_CASE("labels of a file that the network's output does not have are refused before the training") {
+  auto data = dataWith(kIndices);
+  data.largestLabels = {{"train", 2, 7}, {"test", 3, 5}};
+  CHECK_REFUSED(makeNetwork(runWith(kThree), data),
+                "network and data do not fit: test: the label of example 5 (counted from 0) is 3, and the "
+                "network's output has 3 classes, 0 to 2");
+  CHECK_REFUSED(makeNetwork(runWith(kSigmoid), data),
+                "network and data do not fit: train: the label of example 7 (counted from 0) is 2, and the "
+                "network's output has 2 classes, 0 to 1");
+  data.largestLabels.pop_back();
+  CHECK(makeNetwork(runWith(kThree), data) != nullptr);
+  CHECK_CONTAINS(test::thrown<InvalidArgument>(
+                     [&] { makeNetwork(runWith(Output{.units = 3, .loss = Loss::MeanSquaredError}), data); }),
+                 "the loss mse is for numbers");
+}
+
 TEST_CASE("a network begins with the weights of another model, and does not continue its training") {
   const test::TemporaryDirectory directory;
   auto data = dataWith(kIndices);
