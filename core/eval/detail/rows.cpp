@@ -67,8 +67,7 @@ std::string featuresRemark(const Tensor& features, std::int64_t example, std::sp
   const auto magnitude = [](float x) { return std::isnan(x) ? INFINITY : std::abs(x); };
   const auto most = std::ranges::max_element(values, {}, magnitude);
   const auto place = static_cast<std::size_t>(most - values.begin());
-  const auto where =
-      place < names.size() ? names[place] : fmt::format("column {}, counted from 1", place + 1);
+  const auto where = place < names.size() ? names[place] : fmt::format("column {}, counted from 0", place);
   return std::isfinite(*most) ? fmt::format("; the largest of its features is {}, in {}", *most, where)
                               : fmt::format("; its features hold {} in {}",
                                             std::isnan(*most) ? std::abs(*most) : *most, where);

@@ -40,7 +40,7 @@ void requireFinitePredictions(std::span<const float> row, std::int64_t i, const 
 void requireFiniteLabels(std::span<const float> row, std::int64_t i, const Shape& rows);
 
 /// What an example's features may have to do with a prediction that is not finite: "; its features hold nan
-/// in column 2, counted from 1", or "; the largest of its features is 1e+30, in column 2, counted from 1".
+/// in column 1, counted from 0", or "; the largest of its features is 1e+30, in column 1, counted from 0".
 /// "" if they are no float32 in the host's memory.
 /// @param features  [N, ...]  @param names  [feature] to use instead of their numbers, as "in size".
 std::string featuresRemark(const Tensor& features, std::int64_t example,

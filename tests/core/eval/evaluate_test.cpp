@@ -47,7 +47,7 @@ TEST_CASE("a prediction that is NaN is named by its place in the data, not in it
     return thrown<NonFinitePrediction>([&] { matrixOf(std::move(batches)); });
   };
   CHECK(refusal({pairs({1, 0, 0, 1}, {1, 0, 1, 0}), pairs({0, 1, 0, kNan}, {0, 1, 0, 1})}) ==
-        "evaluation: a prediction for example 3 is NaN; its features hold nan in column 2, counted from 1");
+        "evaluation: a prediction for example 3 is NaN; its features hold nan in column 1, counted from 0");
   Batch steps = batchOf(Tensor::of({1, 0, kNan, 1, 0, kNan}, {1, 3, 2}), integers({0, 0, 1}, {1, 3}));
   steps.masks.push_back({"features", Tensor::of({1, 0, 1}, {1, 3})});
   CHECK(refusal({pairs({1, 0, 0, 1}, {1, 0, 1, 0}), steps})

@@ -56,8 +56,8 @@ TEST_CASE("numbers that are not finite are refused with their place") {
 
 TEST_CASE("a remark names the value of an example's features that is not finite, or the largest one") {
   const Tensor features = Tensor::of({1, -9, 3, /**/ 1e9f, -test::kNan, 3}, {2, 3});
-  CHECK(featuresRemark(features, 0) == "; the largest of its features is -9, in column 2, counted from 1");
-  CHECK(featuresRemark(features, 1) == "; its features hold nan in column 2, counted from 1");
+  CHECK(featuresRemark(features, 0) == "; the largest of its features is -9, in column 1, counted from 0");
+  CHECK(featuresRemark(features, 1) == "; its features hold nan in column 1, counted from 0");
   const std::vector<std::string> names{"a", "size", "c"};
   CHECK(featuresRemark(features, 1, names) == "; its features hold nan in size");
   CHECK(featuresRemark(Tensor::zeros({2, 3}, DType::UInt8), 0).empty());
