@@ -64,7 +64,9 @@ TEST_CASE("a size that is too large to count to is refused, also beside an open 
                                               .layers = {ZeroPad2d{}}};
   const auto said = test::thrown<InvalidArgument>([&] { MultiLayerNetwork network(configuration); });
   CAPTURE(said);
-  CHECK(said.ends_with("shape: [72057594037927937, 6, 64] is too large"));
+  CHECK(said.ends_with(
+      "shape: [72057594037927937, 6, 64] is too large; the shape of features is [72057594037927937, 6, 0], "
+      "and 64 stands for a size that it leaves open"));
 }
 
 TEST_CASE("planned sizes that overflow are refused, naming the operation and the size") {

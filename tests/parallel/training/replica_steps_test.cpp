@@ -276,7 +276,7 @@ TEST_CASE(
   const auto problem = [&](const std::vector<float>& values) {
     return thrown<NonFiniteScore>([&] { one.train(values, 0); });
   };
-  CHECK_CONTAINS(problem({2, INFINITY}), "x holds inf: example 2 of the batch");
+  CHECK_CONTAINS(problem({2, INFINITY}), "x holds inf: example 1 of the batch");
   model.control().reportedScore = [](const Batch&, double) { return 1; };
   CHECK_CONTAINS(problem({3e38f, -3e38f}), "statistics");  // their variance overflows
   parameterOf(one) = -3e38f;
