@@ -124,8 +124,8 @@ bool WrapperSession::prepareModel(DataSetIterator& data, std::int64_t epoch, con
   callForTraining([] { return "the model could not be prepared for its first batch"; },
                   [&] {
                     model_.prepare(first);
-                    for (const auto& remark : {model_.iteration() == 0 ? scaleRemark(model_, first) : "",
-                                               maskRemark(model_, first)})
+                    if (model_.iteration() > 0) return;
+                    for (const auto& remark : {scaleRemark(model_, first), maskRemark(model_, first)})
                       if (!remark.empty()) logWarning("fit: {}", remark);
                   });
   return true;

@@ -69,10 +69,10 @@ InMemoryDataSetIterator::InMemoryDataSetIterator(Tensor features, Tensor labels,
 void InMemoryDataSetIterator::setMasks(std::vector<NamedTensor> masks) {
   for (const auto& [name, mask, source] : masks)
     require(mask.defined() && mask.dtype() == DType::Float32 && mask.device().isCpu() &&
-                mask.layout() == Layout::RowMajor && mask.shape().rank() > 0 &&
+                mask.layout() == Layout::RowMajor && mask.shape().rank() > 0 && mask.shape().rank() <= 2 &&
                 mask.shape()[0] == labels_->onCpu().shape()[0],
-            "in-memory data: the mask {} must be float32 [{}, ...] on the CPU, got {}", name,
-            labels_->onCpu().shape()[0], mask.toString());
+            "in-memory data: the mask {} must be float32 [N] or [N, T] of {} examples on the CPU, got {}",
+            name, labels_->onCpu().shape()[0], mask.toString());
   masks_ = std::move(masks);
 }
 

@@ -10,8 +10,12 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/nn/compile/network_probe.h"
+#include "muster/core/nn/layers/batch_norm.h"
 #include "muster/core/nn/layers/conv1d.h"
+#include "muster/core/nn/layers/dense.h"
 #include "muster/core/nn/layers/embedding.h"
+#include "muster/core/nn/layers/layer_norm.h"
+#include "muster/core/nn/layers/normalise.h"
 #include "muster/core/nn/layers/pool1d.h"
 #include "muster/core/nn/layers/recurrent.h"
 #include "muster/core/nn/layers/reshape.h"
@@ -26,6 +30,7 @@ constexpr std::array kReadingMasks{Embedding::kType,     LSTM::kType,     GRU::k
                                    SelfAttention::kType, LastStep::kType, MeanOverTime::kType};
 constexpr std::array kMixingSteps{Conv1d::kType, MaxPool1d::kType, AveragePool1d::kType, Flatten::kType,
                                   Reshape::kType};
+constexpr std::array kMovingZeros{Normalise::kType, BatchNorm::kType, LayerNorm::kType, Dense::kType};
 
 bool isOneOf(std::string_view type, std::span<const std::string_view> types) {
   return std::ranges::find(types, type) != types.end();
@@ -41,28 +46,37 @@ bool onlyAtEnd(const Tensor& mask) {
   return true;
 }
 
-/// Whether there is padding and all of it is zeros. @param features  float32 or uint8 [N, T, ...].
+/// What a value holds at the padding of the first batch.
+struct Padding {
+  bool any = false;    // it has some
+  bool zeros = false;  // all of it is zeros
+};
+
+/// @param features  float32 or uint8 [N, T, ...].
 template <typename T>
-bool paddedWithZeros(const Tensor& features, const Tensor& mask) {
+Padding paddingIn(const Tensor& features, const Tensor& mask) {
   const auto values = features.span<T>();
   const auto real = mask.span<float>();
   const std::size_t each = real.empty() ? 0 : values.size() / real.size();
-  bool padded = false;
+  Padding padding{.zeros = true};
   for (std::size_t i = 0; i < real.size(); ++i) {
     if (real[i] != 0) continue;
-    padded = true;
-    if (!std::ranges::all_of(values.subspan(i * each, each), [](T value) { return value == 0; }))
-      return false;
+    padding.any = true;
+    padding.zeros = padding.zeros &&
+                    std::ranges::all_of(values.subspan(i * each, each), [](T value) { return value == 0; });
   }
-  return padded;
+  return padding;
 }
 
-/// Whether padding of these features may reach a layer.
-bool mayHoldAnything(const Tensor& features, const Tensor& mask) {
+/// None of features that are no sequences, or that the step refuses.
+Padding paddingIn(const Tensor& features, const Tensor& mask) {
   const Shape &shape = features.shape(), &steps = mask.shape();
-  if (shape.rank() < 3 || shape[0] != steps[0] || shape[1] != steps[1]) return false;
-  return features.dtype() == DType::UInt8 ? !paddedWithZeros<std::uint8_t>(features, mask)
-                                          : !paddedWithZeros<float>(features, mask);
+  if (shape.rank() < 3 || shape[0] != steps[0] || shape[1] != steps[1] || !features.device().isCpu() ||
+      features.layout() != Layout::RowMajor)
+    return {};
+  if (features.dtype() == DType::UInt8) return paddingIn<std::uint8_t>(features, mask);
+  if (features.dtype() == DType::Float32) return paddingIn<float>(features, mask);
+  return {};
 }
 
 /// Whether a step of the output depends on the same step of the input or, with padding at the end, on earlier
@@ -84,25 +98,27 @@ std::string maskRemark(const Model& model, const Batch& first) {
     return {};
   const auto& plan = detail::NetworkProbe::of(*network).plan;
   const bool atEnd = onlyAtEnd(*mask);
-  std::vector<bool> reached;  // [value] whether what padding holds reaches its padding
+  std::vector<Padding> held;  // [value]
   for (const auto& input : plan.inputs) {
     const auto found = plan.inputs.size() == 1
                            ? first.features.begin()
                            : std::ranges::find(first.features, input.name, &NamedTensor::name);
-    reached.push_back(!input.indices && found != first.features.end() &&
-                      mayHoldAnything(found->gathered(), *mask));
+    const bool read = !input.indices && found != first.features.end();
+    held.push_back(read ? paddingIn(found->gathered(), *mask) : Padding());
   }
   for (const auto& node : plan.nodes) {
-    const bool reads = std::ranges::any_of(node.inputs, [&](std::size_t value) { return reached[value]; });
     const auto type = node.module->type();
-    reached.push_back(reads && !isOneOf(type, kReadingMasks));
-    if (!reads || !isOneOf(type, kMixingSteps) || keepsSteps(*node.module, atEnd)) continue;
+    const bool any = std::ranges::any_of(node.inputs, [&](std::size_t value) { return held[value].any; });
+    const bool zeros = std::ranges::all_of(
+        node.inputs, [&](std::size_t value) { return !held[value].any || held[value].zeros; });
+    held.push_back(
+        {.any = any && !isOneOf(type, kReadingMasks), .zeros = zeros && !isOneOf(type, kMovingZeros)});
+    if (!any || zeros || !isOneOf(type, kMixingSteps) || keepsSteps(*node.module, atEnd)) continue;
     const std::string_view name = node.name, flatten = ".flatten";
     const bool added = type == Flatten::kType && name.ends_with(flatten);  // before a dense layer
     return fmt::format(
-        "{} {} the batches' mask called features, so what padding holds changes its outputs: fill padding "
-        "with "
-        "zeros, or take layers that read the mask (LSTM, GRU, SelfAttention, LastStep, MeanOverTime)",
+        "{} {} the batches' mask called features, so what padding holds changes its outputs: let padding be "
+        "zeros there, or take layers that read the mask (LSTM, GRU, SelfAttention, LastStep, MeanOverTime)",
         added ? name.substr(0, name.size() - flatten.size()) : name,
         added ? "flattens sequences and ignores" : fmt::format("({}) ignores", type));
   }

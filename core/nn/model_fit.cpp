@@ -159,8 +159,8 @@ class Fit final : public Trainer {
     if (!prepared_) {
       model_.prepare(batch_);
       if (model_.iteration() == 0)
-        if (const auto remark = scaleRemark(model_, batch_); !remark.empty()) logWarning("fit: {}", remark);
-      if (const auto remark = maskRemark(model_, batch_); !remark.empty()) logWarning("fit: {}", remark);
+        for (const auto& remark : {scaleRemark(model_, batch_), maskRemark(model_, batch_)})
+          if (!remark.empty()) logWarning("fit: {}", remark);
     }
     prepared_ = true;
     const StepTicket ticket = named(batch_.stamp, [&] { return model_.step(batch_); });

@@ -151,6 +151,15 @@ PartHashes deal(const DataSource& d, const TensorFile& train, const std::optiona
   require(test->features.shape().dropFirst() == train.features.shape().dropFirst(),
           "data.test: its features are {}, and those to train with {}", test->features.toString(),
           train.features.toString());
+  require(test->labels.dtype() == train.labels.dtype() &&
+              test->labels.shape().dropFirst() == train.labels.shape().dropFirst(),
+          "data.test: its labels are {}, and those to train with {}", test->labels.toString(),
+          train.labels.toString());
+  const auto masksSteps = [](const TensorFile& file) {
+    return std::ranges::find(file.masks, "features", &NamedTensor::name) != file.masks.end();
+  };
+  require(masksSteps(*test) == masksSteps(train), "data.test: only {} has a featuresMask",
+          masksSteps(*test) ? d.test : d.train);
   rows.test = firstRows(classesOf(*test), ImageSetIterator::kAll);
   into.test = make(*test, rows.test, std::nullopt);
   const auto tested = hashesOf(*test);

@@ -82,10 +82,9 @@ DescribedTable described(const DataSource& data) {
           "{}: has a single class, and a classification needs two; {}data.label=NAME names the column of the "
           "labels, and data.regression=true is for numbers to predict",
           data.train,
-          without.empty()
-              ? ""
-              : fmt::format("{} with {} {} as unlabelled; ", plural(table.rows() - all.rows, "row"), without,
-                            table.rows() - all.rows == 1 ? "counts" : "count"));
+          without.empty() ? ""
+                          : fmt::format("{} {} no label ({}); ", plural(table.rows() - all.rows, "row"),
+                                        table.rows() - all.rows == 1 ? "has" : "have", without));
   for (const auto& [name, reason] : all.description.omitted)
     logInfo("column {} is left out: {}", name, reason);
   if (data.label.empty())

@@ -28,18 +28,17 @@ void Rounds::begin(std::int64_t epochs) {
 Order Rounds::next(const Participant& me, const Contribution& mine) {
   const Order::Do done = first(me.worker).what;
   if (done == Order::Do::Train && gate_ && !mine.ended && !stopAsked()) return arrive(me, mine);
-  Order order;
-  {
-    const Phase waiting(me.activity, Activity::Kind::WaitingForWorkers, me.times.own.waitingForWorkers);
-    bring(me, mine);
-    // Two pointers: a std::function keeps no more without an allocation.
-    if (!rendezvous_.arrive([this, &me] { return advance(me.exchange, first(me.worker).what); })) return {};
-    order = first(me.worker);
-  }
-  if (order.what == Order::Do::Train || order.what == Order::Do::End)
-    me.times.own.waitingForWorkers -= std::min(listened_, me.times.own.waitingForWorkers);
+  std::optional<Phase> waiting(std::in_place, me.activity, Activity::Kind::WaitingForWorkers,
+                               me.times.own.waitingForWorkers);
+  bring(me, mine);
+  // Two pointers: a std::function keeps no more without an allocation.
+  if (!rendezvous_.arrive([this, &me] { return advance(me.exchange, first(me.worker).what); })) return {};
+  const Order order = first(me.worker);
   // Also after a round without a merge: the exchange may have fetched the replica, and must do so again.
   if (done != Order::Do::Visit && order.what != Order::Do::Merge) me.enqueueAfterMerge();
+  waiting.reset();
+  if (order.what == Order::Do::Train || order.what == Order::Do::End)
+    me.times.own.waitingForWorkers -= std::min(listened_, me.times.own.waitingForWorkers);
   return order;
 }
 

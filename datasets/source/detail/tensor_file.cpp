@@ -55,7 +55,7 @@ void requireMask(const std::filesystem::path& path, std::string_view name, const
   });
   if (bad == values.end()) return;
   throw FileError(path,
-                  fmt::format("{} of example {} is {}; it has to be {}", name,
+                  fmt::format("{} of example {} (counted from 0) is {}; it has to be {}", name,
                               (bad - values.begin()) / (std::ssize(values) / shape[0]),
                               std::isnan(*bad) ? std::abs(*bad) : *bad,  // NaN is printed without a sign
                               ofSteps ? "1 for a real step or 0 for padding" : "finite and at least 0"));
@@ -71,14 +71,18 @@ Tensor weightsOf(const TensorFile& data) {
   return weights;
 }
 
-std::optional<LargestLabel> largestOf(const std::filesystem::path& path, const TensorFile& data) {
+/// A label of weight 0, as -1 for none, becomes 0.
+std::optional<LargestLabel> largestOf(const std::filesystem::path& path, TensorFile& data) {
   if (data.labels.dtype() != DType::Int64) return {};
   LargestLabel largest{.file = path.string()};
   const auto labels = data.labels.span<std::int64_t>();
   const Tensor weights = weightsOf(data);
   for (std::int64_t i = 0; i < std::ssize(labels); ++i) {
-    if (weights.defined() && weights.data<float>()[i] == 0) continue;
-    const auto label = labels[static_cast<std::size_t>(i)];
+    auto& label = labels[static_cast<std::size_t>(i)];
+    if (weights.defined() && weights.data<float>()[i] == 0) {
+      label = 0;
+      continue;
+    }
     const auto example = i / (std::ssize(labels) / data.labels.shape()[0]);
     requireIn(path, label >= 0, "the label of example {} (counted from 0) is {}; classes are 0 and above",
               example, label);

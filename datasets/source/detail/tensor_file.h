@@ -11,8 +11,8 @@ namespace muster::detail {
 
 /// The examples of a safetensors file of data.
 struct TensorFile {
-  Tensor features;                      ///< [N, ...]
-  Tensor labels;                        ///< int64 [N] or [N, T], or float32 [N, F] or [N, T, F]
+  Tensor features;  ///< [N, ...]
+  Tensor labels;    ///< int64 [N] or [N, T], 0 where the weight is 0; or float32 [N, F] or [N, T, F]
   std::vector<NamedTensor> masks = {};  ///< as batches have them: "features" [N, T], "labels" [N] or [N, T]
   std::optional<LargestLabel> largest = {};  ///< of int64 labels whose weight is not 0
 };

@@ -427,6 +427,10 @@ TEST_CASE("labels of a safetensors file are checked when they are read, but not 
   };
   CHECK_CONTAINS(labelled({0, 1, 0, 1, -1, 1}).refusal(),
                  "the label of example 4 (counted from 0) is -1; classes are 0 and above");
+  Batch batch;
+  const auto ignored = labelled({0, 1, 0, 1, -1, 1}, {1, 1, 1, 1, 0, 1}).load();
+  REQUIRE(ignored.train->next(batch));
+  CHECK(std::ranges::count(batch.labels.front().value.span<std::int64_t>(), -1) == 0);  // no third class
   const auto largest = [&](const SequenceFile& file) {
     const auto data = file.load(file.path.string());
     REQUIRE(data.largestLabels.size() == 2);
@@ -479,14 +483,19 @@ TEST_CASE("the masks of a safetensors file are those of its batches, and are che
     }
   }
   CHECK(data.contents.training != SequenceFile(one).load().contents.training);
+  const SequenceFile plain;
+  CHECK_CONTAINS(test::thrown<InvalidArgument>([&] { both.load(plain.path.string()); }),
+                 "data.test: only " + both.path.string() + " has a featuresMask");
 
   for (const auto& [change, problem] :
        {std::pair(masked("featuresMask", {6, 2}, 1),
                   "featuresMask has to be float32 [6, 3], got float32 [6, 2]"),
         {masked("labelsMask", {6, 3}, 1), "labelsMask has to be float32 [6], got float32 [6, 3]"},
         {masked("featuresMask", {6, 3}, 0.5f),
-         "featuresMask of example 5 is 0.5; it has to be 1 for a real step or 0 for padding"},
-        {masked("labelsMask", {6}, -1), "labelsMask of example 5 is -1; it has to be finite and at least 0"}})
+         "featuresMask of example 5 (counted from 0) is 0.5; it has to be 1 for a real step or 0 for "
+         "padding"},
+        {masked("labelsMask", {6}, -1),
+         "labelsMask of example 5 (counted from 0) is -1; it has to be finite and at least 0"}})
     CHECK_CONTAINS(SequenceFile(change).refusal(), problem);
   CHECK_CONTAINS(SequenceFile([&](Safetensors& file) {
                    file.tensors.front().values = Tensor::zeros({6, 3});

@@ -85,7 +85,7 @@ TEST_CASE("a run is suggested for few rows, too, but not for one class, one exam
   };
   CHECK_CONTAINS(refusal("a,kind\n1,cat\n2,cat\n", false), "rows.csv: has a single class");
   CHECK_CONTAINS(refusal("a,region\n1,NA\n7,EU\n1,NA\n2,EU\n7,EU\n", false),
-                 "needs two; 2 rows with NA count as unlabelled; data.label=NAME names");
+                 "needs two; 2 rows have no label (NA); data.label=NAME names");
   CHECK_CONTAINS(refusal("a,y\n1,2\n", true), "rows.csv: has one example");
   CHECK_REFUSED(suggestedRun({.type = "mnist"}),
                 "a run is suggested for a table or a folder of pictures, not for data of type mnist");
