@@ -43,7 +43,8 @@ class Fields {
   /// @param description  a phrase without a full stop.
   /// @param range  of a number, or of each number of a list, as an interval: "[0, 1)", or "[1, )" without a
   ///        largest value. Readers ignore it; `validate()` is to check it.
-  virtual void describe(std::string_view /*description*/, std::string_view /*range*/ = {}) {}
+  virtual void describe([[maybe_unused]] std::string_view description,
+                        [[maybe_unused]] std::string_view range = {}) {}
 
   /// A field, its description and its range: `f.field("units", units, "number of outputs", "[1, )")`.
   template <typename T>
