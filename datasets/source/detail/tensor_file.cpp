@@ -71,18 +71,23 @@ Tensor weightsOf(const TensorFile& data) {
   return weights;
 }
 
-/// A label of weight 0, as -1 for none, becomes 0.
-std::optional<LargestLabel> largestOf(const std::filesystem::path& path, TensorFile& data) {
+/// Sets labels of weight 0, as -1 for none, to 0.
+void clearIgnored(TensorFile& data) {
+  const Tensor weights = weightsOf(data);
+  if (data.labels.dtype() != DType::Int64 || !weights.defined()) return;
+  const auto labels = data.labels.span<std::int64_t>();
+  for (std::int64_t i = 0; i < std::ssize(labels); ++i)
+    if (weights.data<float>()[i] == 0) labels[static_cast<std::size_t>(i)] = 0;
+}
+
+std::optional<LargestLabel> largestOf(const std::filesystem::path& path, const TensorFile& data) {
   if (data.labels.dtype() != DType::Int64) return {};
   LargestLabel largest{.file = path.string()};
   const auto labels = data.labels.span<std::int64_t>();
   const Tensor weights = weightsOf(data);
   for (std::int64_t i = 0; i < std::ssize(labels); ++i) {
-    auto& label = labels[static_cast<std::size_t>(i)];
-    if (weights.defined() && weights.data<float>()[i] == 0) {
-      label = 0;
-      continue;
-    }
+    if (weights.defined() && weights.data<float>()[i] == 0) continue;
+    const auto label = labels[static_cast<std::size_t>(i)];
     const auto example = i / (std::ssize(labels) / data.labels.shape()[0]);
     requireIn(path, label >= 0, "the label of example {} (counted from 0) is {}; classes are 0 and above",
               example, label);
@@ -118,6 +123,7 @@ TensorFile readTensorFile(const std::filesystem::path& path) {
     requireMask(path, kLabelsMask, *mask, rowsOf(data.labels));
     data.masks.push_back({std::string(kLabels), *mask});
   }
+  clearIgnored(data);
   data.largest = largestOf(path, data);
   return data;
 }
