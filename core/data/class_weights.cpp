@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "muster/core/base/error.h"
@@ -11,12 +14,15 @@ namespace {
 
 constexpr std::string_view kSequenceMask = "features";
 
-void multiply(const Tensor& by, Tensor& mask) {
-  require(by.shape() == mask.shape() && by.dtype() == DType::Float32,
-          "class weights: the batch's mask is {}, and the labels have {} weights", by.toString(),
-          mask.shape().toString());
-  const auto factors = by.span<float>();
-  std::ranges::transform(mask.span<float>(), factors, mask.span<float>().begin(), std::multiplies<>());
+/// Of the weights of labels: [N] or [N, T]. @throws InvalidArgument for labels that are not over these
+/// classes.
+Shape shapeOfWeights(const Tensor& labels, std::int64_t classes) {
+  const Shape& shape = labels.shape();
+  if (labels.dtype() == DType::Int64) return shape;
+  require(labels.dtype() == DType::Float32 && shape.rank() >= 2 && shape[shape.rank() - 1] == classes,
+          "class weights: labels must be int64 classes, or float32 over {} classes, got {}", classes,
+          labels.toString());
+  return shape.dropLast();
 }
 
 }  // namespace
@@ -47,49 +53,46 @@ bool ClassWeights::next(Batch& batch) {
   const NamedTensor* labels = batch.labelsOf(output_);
   require(labels != nullptr, "class weights: the batch has no labels{}{}", output_.empty() ? "" : " called ",
           output_);
-  weigh(labels->source ? labels->gathered() : labels->value, mask.value);
+  const Tensor classes = labels->gathered();
+  mask.value.resize(shapeOfWeights(classes, std::ssize(weights_)), DType::Float32);
   const auto isLabelMask = [&](const NamedTensor& one) {
     return output_.empty() ? one.name != kSequenceMask : one.name == output_;
   };
   const auto given = std::ranges::find_if(batch.masks, isLabelMask);
-  if (given != batch.masks.end()) {
-    multiply(given->value, mask.value);
-    batch.masks.erase(given);
-  } else if (const Tensor* steps = batch.sequenceMask(); steps && mask.value.shape().rank() == 2) {
-    multiply(*steps, mask.value);
-  }
+  const Tensor* const steps = mask.value.shape().rank() == 2 ? batch.sequenceMask() : nullptr;
+  weigh(classes, given != batch.masks.end() ? &given->value : steps, mask.value);
+  if (given != batch.masks.end()) batch.masks.erase(given);
   batch.masks.push_back(std::move(mask));
   return true;
 }
 
-void ClassWeights::weigh(const Tensor& labels, Tensor& mask) const {
-  const Shape& shape = labels.shape();
-  if (labels.dtype() == DType::Int64) {
-    mask.resize(shape, DType::Float32);
-    std::ranges::transform(labels.span<std::int64_t>(), mask.span<float>().begin(),
-                           [this](std::int64_t label) { return weightOf(label); });
-    return;
-  }
-  const auto classes = static_cast<std::int64_t>(weights_.size());
-  require(labels.dtype() == DType::Float32 && shape.rank() >= 2 && shape[shape.rank() - 1] == classes,
-          "class weights: labels must be int64 classes, or float32 over {} classes, got {}", classes,
-          labels.toString());
-  mask.resize(shape.rank() == 2 ? Shape{shape[0]} : Shape{shape[0], shape[1]}, DType::Float32);
-  const auto values = labels.span<float>();
+void ClassWeights::weigh(const Tensor& labels, const Tensor* given, Tensor& mask) const {
   auto weights = mask.span<float>();
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    double sum = 0;
-    for (std::size_t c = 0; c < weights_.size(); ++c)
-      sum += static_cast<double>(values[i * weights_.size() + c]) * static_cast<double>(weights_[c]);
-    weights[i] = static_cast<float>(sum);
+  if (given) {
+    require(given->shape() == mask.shape() && given->dtype() == DType::Float32,
+            "class weights: the batch's mask is {}, and the labels have {} weights", given->toString(),
+            mask.shape().toString());
+    std::ranges::copy(given->span<float>(), weights.begin());
+  } else {
+    std::ranges::fill(weights, 1.0f);
   }
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    if (weights[i] != 0) weights[i] *= weightOf(labels, i);
 }
 
-float ClassWeights::weightOf(std::int64_t label) const {
-  require(label >= 0 && label < static_cast<std::int64_t>(weights_.size()),
-          "class weights: there are weights for classes 0 to {}, and a label is {}", weights_.size() - 1,
-          label);
-  return weights_[static_cast<std::size_t>(label)];
+float ClassWeights::weightOf(const Tensor& labels, std::size_t place) const {
+  if (labels.dtype() == DType::Int64) {
+    const auto label = labels.span<std::int64_t>()[place];
+    require(label >= 0 && label < std::ssize(weights_),
+            "class weights: there are weights for classes 0 to {}, and a label is {}", weights_.size() - 1,
+            label);
+    return weights_[static_cast<std::size_t>(label)];
+  }
+  const auto shares = labels.span<float>().subspan(place * weights_.size(), weights_.size());
+  double sum = 0;
+  for (std::size_t c = 0; c < weights_.size(); ++c)
+    sum += static_cast<double>(shares[c]) * static_cast<double>(weights_[c]);
+  return static_cast<float>(sum);
 }
 
 }  // namespace muster

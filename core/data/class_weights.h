@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,8 @@ namespace muster {
 
 /// Gives another iterator's batches with a weight for each example by its class, as a label mask: the loss of
 /// a batch is sum_i w(i) loss_i / sum_i w(i), and a merge weights the workers by these sums. An existing
-/// label mask is multiplied by the weights; with a label at each time step, so is the mask "features".
+/// label mask is multiplied by the weights; with a label at each time step, so is the mask "features". Where
+/// that is 0, the label may be of no class, such as -1.
 ///
 /// Labels are int64 classes [N] or [N, T], or float32 [N, C] or [N, T, C] over C classes, whose weight is
 /// sum_c label_c w_c. Pass it to `fit` only: an evaluation gives all examples the same weight.
@@ -31,9 +33,9 @@ class ClassWeights final : public DataSetIterator {
   std::optional<std::int64_t> batchSize() const override { return data_.batchSize(); }
 
  private:
-  /// Writes the weights of labels [N, ...] to `mask`, and resizes it.
-  void weigh(const Tensor& labels, Tensor& mask) const;
-  float weightOf(std::int64_t label) const;
+  /// Writes the weights of labels to a mask of their shape. @param given  to multiply by, or null for 1s.
+  void weigh(const Tensor& labels, const Tensor* given, Tensor& mask) const;
+  float weightOf(const Tensor& labels, std::size_t place) const;
 
   DataSetIterator& data_;
   std::vector<float> weights_;

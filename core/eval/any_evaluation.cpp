@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-constexpr std::size_t kHead = 1 + 2 * ExactSum::kDigits;  // of toNumbers: the task and the loss
+constexpr std::size_t kOwnNumbers = 1 + 2 * ExactSum::kDigits;  // of toNumbers: the task and the loss
 
 template <typename Kind>
 constexpr bool kIsRegression = std::is_same_v<std::decay_t<Kind>, RegressionEvaluation>;
@@ -94,7 +94,7 @@ std::pair<std::string_view, double> AnyEvaluation::mainScore() const {
 std::string AnyEvaluation::line() const {
   switch (task()) {
     case Task::Classification:
-      return fmt::format("accuracy {:.4f}, F1 {:.4f}", accuracy(), f1());
+      return fmt::format("accuracy {:.4f}, macro F1 {:.4f}", accuracy(), f1());
     case Task::Regression: {
       const auto& one = regression();
       return fmt::format("R2 {}, RMSE {:.6g}, MAE {:.6g}", detail::scoreText(one.r2()),
@@ -152,9 +152,10 @@ std::vector<std::int64_t> AnyEvaluation::toNumbers() const {
 }
 
 AnyEvaluation AnyEvaluation::fromNumbers(std::span<const std::int64_t> numbers) {
-  require(numbers.size() > kHead && numbers[0] >= 0 && numbers[0] <= static_cast<std::int64_t>(Task::Labels),
+  require(numbers.size() > kOwnNumbers && numbers[0] >= 0 &&
+              numbers[0] <= static_cast<std::int64_t>(Task::Labels),
           "evaluation: these {} numbers are none", numbers.size());
-  const auto rest = numbers.subspan(kHead);
+  const auto rest = numbers.subspan(kOwnNumbers);
   const auto read = [&]() -> Result {
     switch (static_cast<Task>(numbers[0])) {
       case Task::Classification:

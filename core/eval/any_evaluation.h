@@ -49,7 +49,7 @@ class AnyEvaluation {
 
   /// The main score, larger is better: "accuracy", or "r2" of a regression.
   std::pair<std::string_view, double> mainScore() const;
-  /// The main scores in a line: "accuracy 0.9834, F1 0.9833", "R2 0.8110, RMSE 2.31, MAE 1.7" or
+  /// The main scores in a line: "accuracy 0.9834, macro F1 0.9833", "R2 0.8110, RMSE 2.31, MAE 1.7" or
   /// "accuracy 0.9120, AUC 0.9553".
   std::string line() const;
   /// Tables to read.

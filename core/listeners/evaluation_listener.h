@@ -24,8 +24,8 @@ struct EvaluationOptions {
 
 /// Evaluates the merged model every N epochs, every N iterations, or both, on a data set of its own with all
 /// workers, by what the model predicts (`Model::task`). Keeps the results and writes lines such as `epoch 3:
-/// accuracy 0.9834, F1 0.9833 on 10000 examples`, or for a regression `epoch 3: R2 0.8110, RMSE 2.31, MAE 1.7
-/// on 500 examples`; with `EvaluationOptions::data` that begins with `epoch 3: validation accuracy`.
+/// accuracy 0.9834, macro F1 0.9833 on 10000 examples`, or for a regression `epoch 3: R2 0.8110, RMSE 2.31,
+/// MAE 1.7 on 500 examples`; with `EvaluationOptions::data` that begins with `epoch 3: validation accuracy`.
 /// Iterations are checked after each merge: "every N" means whenever a multiple of N was passed. With several
 /// nodes each evaluates a share of the data, all have the results, and node 0 writes.
 class EvaluationListener final : public NodeListener {

@@ -29,7 +29,8 @@ concept ModuleOptions = requires(const T& options, T& mutableOptions, const Modu
 
 /// An option struct that is a layer: one input, one output. It may also have `parameters(input)`,
 /// `statistics(input)`, `lossHead()`, `static constexpr bool kFlatInput` (it takes rows; see Module) or `bool
-/// flatInput()` if that depends on its options, and `static constexpr bool kIndexInput` (it takes indices).
+/// flatInput()` if that depends on its options, `static constexpr bool kIndexInput` (it takes indices), and
+/// `static constexpr PaddingUse kPaddingUse`, KeepsZeros without it, or `PaddingUse paddingUse()`.
 template <typename T>
 concept LayerOptions = detail::ModuleOptions<T> && requires(const T& layer, const Shape& s) {
   { layer.outputShape(s) } -> std::same_as<Shape>;
@@ -96,6 +97,11 @@ class ModuleOf final : public Module {
   bool wantsIndexInput() const override {
     if constexpr (requires { T::kIndexInput; }) return T::kIndexInput;
     return false;
+  }
+  PaddingUse paddingUse() const override {
+    if constexpr (requires { T::kPaddingUse; }) return T::kPaddingUse;
+    if constexpr (requires { options_.paddingUse(); }) return options_.paddingUse();
+    return PaddingUse::KeepsZeros;
   }
   Shape outputShape(std::span<const Shape> inputs) const override {
     if constexpr (LayerOptions<T>) {

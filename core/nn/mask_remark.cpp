@@ -1,7 +1,6 @@
 #include "muster/core/nn/mask_remark.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -10,31 +9,11 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/nn/compile/network_probe.h"
-#include "muster/core/nn/layers/batch_norm.h"
-#include "muster/core/nn/layers/conv1d.h"
-#include "muster/core/nn/layers/dense.h"
-#include "muster/core/nn/layers/embedding.h"
-#include "muster/core/nn/layers/layer_norm.h"
-#include "muster/core/nn/layers/normalise.h"
-#include "muster/core/nn/layers/pool1d.h"
-#include "muster/core/nn/layers/recurrent.h"
 #include "muster/core/nn/layers/reshape.h"
-#include "muster/core/nn/layers/self_attention.h"
-#include "muster/core/nn/layers/sequence.h"
 #include "muster/core/nn/step/network_impl.h"
 
 namespace muster {
 namespace {
-
-constexpr std::array kReadingMasks{Embedding::kType,     LSTM::kType,     GRU::kType,
-                                   SelfAttention::kType, LastStep::kType, MeanOverTime::kType};
-constexpr std::array kMixingSteps{Conv1d::kType, MaxPool1d::kType, AveragePool1d::kType, Flatten::kType,
-                                  Reshape::kType};
-constexpr std::array kMovingZeros{Normalise::kType, BatchNorm::kType, LayerNorm::kType, Dense::kType};
-
-bool isOneOf(std::string_view type, std::span<const std::string_view> types) {
-  return std::ranges::find(types, type) != types.end();
-}
 
 /// Whether padding only follows the real steps. @param mask  float32 [N, T].
 bool onlyAtEnd(const Tensor& mask) {
@@ -79,15 +58,6 @@ Padding paddingIn(const Tensor& features, const Tensor& mask) {
   return {};
 }
 
-/// Whether a step of the output depends on the same step of the input or, with padding at the end, on earlier
-/// ones alone.
-bool keepsSteps(const Module& module, bool paddingAtEnd) {
-  const auto* const convolution = dynamic_cast<const detail::ModuleOf<Conv1d>*>(&module);
-  if (convolution == nullptr) return false;
-  const Conv1d& layer = convolution->options();
-  return layer.stride == 1 && ((layer.kernel == 1 && layer.padding == 0) || (layer.causal && paddingAtEnd));
-}
-
 }  // namespace
 
 std::string maskRemark(const Model& model, const Batch& first) {
@@ -107,14 +77,16 @@ std::string maskRemark(const Model& model, const Batch& first) {
     held.push_back(read ? paddingIn(found->gathered(), *mask) : Padding());
   }
   for (const auto& node : plan.nodes) {
-    const auto type = node.module->type();
+    const auto use = node.module->paddingUse();
     const bool any = std::ranges::any_of(node.inputs, [&](std::size_t value) { return held[value].any; });
     const bool zeros = std::ranges::all_of(
         node.inputs, [&](std::size_t value) { return !held[value].any || held[value].zeros; });
     held.push_back(
-        {.any = any && !isOneOf(type, kReadingMasks), .zeros = zeros && !isOneOf(type, kMovingZeros)});
-    if (!any || zeros || !isOneOf(type, kMixingSteps) || keepsSteps(*node.module, atEnd)) continue;
+        {.any = any && use != PaddingUse::ReadsMask, .zeros = zeros && use != PaddingUse::PerStep});
+    const bool mixes = use == PaddingUse::Mixes || (use == PaddingUse::MixesLater && !atEnd);
+    if (!any || zeros || !mixes) continue;
     const std::string_view name = node.name, flatten = ".flatten";
+    const auto type = node.module->type();
     const bool added = type == Flatten::kType && name.ends_with(flatten);  // before a dense layer
     return fmt::format(
         "{} {} the batches' mask called features, so what padding holds changes its outputs: let padding be "

@@ -50,6 +50,15 @@ struct EnumNames<LossMean> {
   }};
 };
 
+/// What a module makes of padding, the steps of [N, T, ...] that a batch's mask "features" marks.
+enum class PaddingUse {
+  KeepsZeros,  ///< each step by itself, and zeros stay zeros, as in an activation
+  PerStep,     ///< each step by itself
+  ReadsMask,   ///< what padding holds changes no other step's output
+  MixesLater,  ///< padding changes the outputs of later steps
+  Mixes,       ///< padding changes the outputs of other steps
+};
+
 /// The end of a network: the loss, and the activation of its predictions. If the loss takes logits
 /// (`takesLogits`), `output()` applies that activation; else the layer has applied it.
 struct LossHead {
@@ -78,6 +87,7 @@ class Module {
   virtual bool wantsFlatInput() const = 0;
   /// Takes indices (int64) instead of numbers; must come first.
   virtual bool wantsIndexInput() const = 0;
+  virtual PaddingUse paddingUse() const = 0;
   /// @throws InvalidArgument naming the module's type and the shapes if they do not fit.
   virtual Shape outputShape(std::span<const Shape> inputs) const = 0;
   virtual std::vector<ParameterSpec> parameters(std::span<const Shape> inputs) const = 0;

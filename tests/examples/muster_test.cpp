@@ -285,7 +285,7 @@ TEST_CASE("a folder of photographs of several sizes is learned; its model file a
   muster.write("photos.json", example.out);
   const std::string train = "train photos.json --device cpu --pin-threads false --epochs ";
   const auto trained = muster.succeeds(train + "10");
-  CHECK_CONTAINS(trained.out + trained.err, "accuracy 1.0000, F1 1.0000 on 4 examples");
+  CHECK_CONTAINS(trained.out + trained.err, "accuracy 1.0000, macro F1 1.0000 on 4 examples");
   const auto photo = muster.read("photos/dark/0.png");
   for (const std::string line : {"train photos.json --model", "predict photos.json --out"})
     muster.refuses(line + " photos/dark/0.png",

@@ -1,7 +1,11 @@
 #include "muster/core/eval/detail/rows.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <vector>
 
 #include "muster/core/base/error.h"
 #include "muster/core/eval/non_finite_prediction.h"
@@ -58,6 +62,18 @@ void requireFiniteLabels(std::span<const float> row, std::int64_t i, const Shape
   requireFinite<InvalidArgument>(row, "a label of", i, rows);
 }
 
+namespace {
+
+/// Where a feature is, counted from 0: "column 3", or "element [0, 2, 5]" of a picture or sequence.
+std::string featureName(std::int64_t place, const Shape& example) {
+  if (example.rank() == 1) return fmt::format("column {}, counted from 0", place);
+  std::vector<std::int64_t> at;
+  for (int d = example.rank() - 1; d >= 0; place /= example[d--]) at.insert(at.begin(), place % example[d]);
+  return fmt::format("element [{}], counted from 0", fmt::join(at, ", "));
+}
+
+}  // namespace
+
 std::string featuresRemark(const Tensor& features, std::int64_t example, std::span<const std::string> names) {
   if (features.dtype() != DType::Float32 || !features.device().isCpu() || features.shape().rank() < 2)
     return {};
@@ -66,8 +82,9 @@ std::string featuresRemark(const Tensor& features, std::int64_t example, std::sp
   if (values.empty()) return {};
   const auto magnitude = [](float x) { return std::isnan(x) ? INFINITY : std::abs(x); };
   const auto most = std::ranges::max_element(values, {}, magnitude);
-  const auto place = static_cast<std::size_t>(most - values.begin());
-  const auto where = place < names.size() ? names[place] : fmt::format("column {}, counted from 0", place);
+  const auto place = most - values.begin();
+  const auto where = names.size() == values.size() ? names[static_cast<std::size_t>(place)]
+                                                   : featureName(place, features.shape().dropFirst());
   return std::isfinite(*most) ? fmt::format("; the largest of its features is {}, in {}", *most, where)
                               : fmt::format("; its features hold {} in {}",
                                             std::isnan(*most) ? std::abs(*most) : *most, where);

@@ -19,6 +19,7 @@ namespace muster {
 /// [C], initially 1 and 0, without L1, L2 or weight decay. Source: Ioffe and Szegedy 2015.
 struct BatchNorm {
   static constexpr std::string_view kType = "batchnorm";
+  static constexpr PaddingUse kPaddingUse = PaddingUse::PerStep;
 
   /// Weight of the new batch in the running statistics: running = (1 - momentum) running + momentum batch.
   /// Above 0, at most 1. (Deeplearning4j's `decay` is one minus this.)

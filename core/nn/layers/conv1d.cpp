@@ -89,6 +89,11 @@ class Conv1dProgram final : public ModuleProgram {
 
 }  // namespace
 
+PaddingUse Conv1d::paddingUse() const {
+  if (kernel == 1 && stride == 1 && padding == 0) return PaddingUse::PerStep;
+  return causal && stride == 1 ? PaddingUse::MixesLater : PaddingUse::Mixes;
+}
+
 Shape Conv1d::outputShape(const Shape& input) const {
   return {planShape(*this, input.prepend(1)).output()[3], outChannels};
 }

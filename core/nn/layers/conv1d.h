@@ -31,6 +31,7 @@ struct Conv1d {
   bool bias = true;
   std::string name = {};
 
+  PaddingUse paddingUse() const;
   Shape outputShape(const Shape& input) const;
   std::vector<ParameterSpec> parameters(const Shape& input) const;
   std::unique_ptr<ModuleProgram> compile(const ModuleBinding& binding, Context& context) const;

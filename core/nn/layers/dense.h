@@ -15,6 +15,7 @@ namespace muster {
 /// [units, F], bias [units].
 struct Dense {
   static constexpr std::string_view kType = "dense";
+  static constexpr PaddingUse kPaddingUse = PaddingUse::PerStep;
 
   std::int64_t units = 0;
   Activation activation = Activation::Identity;

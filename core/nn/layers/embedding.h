@@ -14,6 +14,7 @@ namespace muster {
 /// and the position. Masked steps give zeros for any index. Parameter: weight [vocabulary, features].
 struct Embedding {
   static constexpr std::string_view kType = "embedding";
+  static constexpr PaddingUse kPaddingUse = PaddingUse::ReadsMask;
   static constexpr bool kIndexInput = true;
 
   std::int64_t vocabulary = 0;

@@ -14,6 +14,7 @@ namespace muster {
 /// L2 or weight decay. Source: Ba et al. 2016.
 struct LayerNorm {
   static constexpr std::string_view kType = "layernorm";
+  static constexpr PaddingUse kPaddingUse = PaddingUse::PerStep;
 
   double epsilon = 1e-5;  ///< added to the variance
   bool affine = true;     ///< has gamma and beta

@@ -32,6 +32,7 @@ struct EnumNames<NormaliseMethod> {
 /// computes nothing (InvalidArgument).
 struct Normalise {
   static constexpr std::string_view kType = "normalise";
+  static constexpr PaddingUse kPaddingUse = PaddingUse::PerStep;
 
   NormaliseMethod method = NormaliseMethod::Standardise;
   std::string name = {};

@@ -14,6 +14,7 @@ namespace muster {
 /// Ignores masks: padded steps count with the values that they hold.
 struct MaxPool1d {
   static constexpr std::string_view kType = "maxpool1d";
+  static constexpr PaddingUse kPaddingUse = PaddingUse::Mixes;
 
   std::int64_t kernel = 2;
   std::int64_t stride = 0;
@@ -29,6 +30,7 @@ struct MaxPool1d {
 /// Mean over windows, padding counted as zeros. Sizes and masks as for MaxPool1d.
 struct AveragePool1d {
   static constexpr std::string_view kType = "avgpool1d";
+  static constexpr PaddingUse kPaddingUse = PaddingUse::Mixes;
 
   std::int64_t kernel = 2;
   std::int64_t stride = 0;

@@ -17,6 +17,7 @@ namespace muster {
 /// Parameters: weight [4 units, F], recurrentWeight [4 units, units], bias [4 units].
 struct LSTM {
   static constexpr std::string_view kType = "lstm";
+  static constexpr PaddingUse kPaddingUse = PaddingUse::ReadsMask;
 
   std::int64_t units = 0;
   bool returnSequences = true;  ///< false: only the state after the last real step
@@ -39,6 +40,7 @@ struct LSTM {
 /// [units], which r multiplies.
 struct GRU {
   static constexpr std::string_view kType = "gru";
+  static constexpr PaddingUse kPaddingUse = PaddingUse::ReadsMask;
 
   std::int64_t units = 0;
   bool returnSequences = true;          ///< false: only the state after the last real step

@@ -10,6 +10,7 @@ namespace muster {
 /// Any shape to [elements], row-major. Costs nothing. A MultiLayerNetwork inserts it before a dense layer.
 struct Flatten {
   static constexpr std::string_view kType = "flatten";
+  static constexpr PaddingUse kPaddingUse = PaddingUse::Mixes;
 
   std::string name = {};
 
@@ -22,6 +23,7 @@ struct Flatten {
 /// The same elements, row-major, in another shape. Costs nothing.
 struct Reshape {
   static constexpr std::string_view kType = "reshape";
+  static constexpr PaddingUse kPaddingUse = PaddingUse::Mixes;
 
   Shape shape = {};  ///< of one example
   std::string name = {};

@@ -19,6 +19,7 @@ namespace muster {
 /// outputWeight [F, F], outputBias [F].
 struct SelfAttention {
   static constexpr std::string_view kType = "selfattention";
+  static constexpr PaddingUse kPaddingUse = PaddingUse::ReadsMask;
 
   std::int64_t heads = 1;  ///< divides F
   bool causal = false;

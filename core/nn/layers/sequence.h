@@ -22,6 +22,7 @@ Tensor sequenceAsImage(const Tensor& sequence);
 /// The last real step of each sequence: [T, F] to [F]. A sequence of padding only gives zeros.
 struct LastStep {
   static constexpr std::string_view kType = "laststep";
+  static constexpr PaddingUse kPaddingUse = PaddingUse::ReadsMask;
 
   std::string name = {};
 
@@ -34,6 +35,7 @@ struct LastStep {
 /// The mean of each sequence's real steps: [T, F] to [F]. A sequence of padding only gives zeros.
 struct MeanOverTime {
   static constexpr std::string_view kType = "meanovertime";
+  static constexpr PaddingUse kPaddingUse = PaddingUse::ReadsMask;
 
   std::string name = {};
 

@@ -42,6 +42,9 @@ TEST_CASE("each example has the weight of its class, whatever the form of its la
   Batch steps = labelled(integers({1, 0, 1, 1}, {2, 2}));
   steps.masks.push_back({"features", Tensor::of({1, 1, 1, 0}, {2, 2})});
   CHECK(maskOf(steps, {2, 3}) == Floats{3, 2, 3, 0});
+  Batch unlabelled = labelled(integers({1, -1, 2, 0}, {2, 2}));  // no class where the weight is 0
+  unlabelled.masks.push_back({"own", Tensor::of({2, 0, 0, 1}, {2, 2})});
+  CHECK(maskOf(unlabelled, {2, 3}) == Floats{6, 0, 0, 2});
 }
 
 TEST_CASE("class weights work with row numbers, and recycled batches keep one mask") {

@@ -60,6 +60,8 @@ TEST_CASE("a remark names the value of an example's features that is not finite,
   CHECK(featuresRemark(features, 1) == "; its features hold nan in column 1, counted from 0");
   const std::vector<std::string> names{"a", "size", "c"};
   CHECK(featuresRemark(features, 1, names) == "; its features hold nan in size");
+  CHECK(featuresRemark(features.reshape({1, 2, 3}), 0, names) ==
+        "; its features hold nan in element [1, 1], counted from 0");
   CHECK(featuresRemark(Tensor::zeros({2, 3}, DType::UInt8), 0).empty());
 }
 

@@ -32,7 +32,7 @@ TEST_CASE("the model is evaluated every N epochs") {
       {batchOf(Tensor::of({1, 0, 1, 0, 1, 0, 0, 1}, {4, 2}), Tensor::of({1, 0, 1, 0, 0, 1, 1, 0}, {4, 2}))});
   Evaluating e(data, {.everyEpochs = 2}), named(data, {.data = "validation"});
   for (std::int64_t epoch = 0; epoch < 5; ++epoch) e.listener.onEpochEnd({e.trainer, epoch, 0, 0, 0});
-  const std::string rest = "accuracy 0.5000, F1 0.3333 on 4 examples";
+  const std::string rest = "accuracy 0.5000, macro F1 0.3333 on 4 examples";
   CHECK(e.lines == EvaluationLines{"epoch 2: " + rest, "epoch 4: " + rest});
   REQUIRE(e.listener.results().size() == 2);
   CHECK(e.listener.results()[1].epoch == 4);
@@ -54,7 +54,7 @@ TEST_CASE("the model is evaluated every N iterations, and only once if an epoch 
   epoch(2, 5, {6, 7, 9, 12});  // no merge after 12, so it is evaluated once
   epoch(3, 12, {});
   epoch(4, 12, {16, 16});  // a resynchronisation changes the model
-  const std::string rest = ": accuracy 0.5000, F1 0.3333 on 2 examples";
+  const std::string rest = ": accuracy 0.5000, macro F1 0.3333 on 2 examples";
   CHECK(e.lines == EvaluationLines{"iteration 9" + rest, "iteration 12" + rest, "epoch 3" + rest,
                                    "epoch 4" + rest, "iteration 16" + rest, "epoch 5" + rest});
   CHECK(data.epochs.size() == 5);

@@ -39,6 +39,11 @@ std::string warned(std::vector<Layer> layers, const Steps& steps, float padding,
   return said;
 }
 
+/// A layer of one's own, with Flatten's PaddingUse.
+struct OwnFlatten : Flatten {
+  static constexpr std::string_view kType = "ownflatten";
+};
+
 const Output kOutput{.classes = 2};
 const Steps kAtEnd{1, 1, 0, 1, 0, 0}, kAtBegin{0, 1, 1, 0, 0, 1}, kReal(6, 1.0f);
 
@@ -61,6 +66,7 @@ TEST_CASE("fit warns once of a layer that ignores the mask, and names it") {
         "fit: avgpool1d1 (avgpool1d) ignores");
   CHECK_CONTAINS(warned({Reshape{.shape = {6}}, kOutput}, kAtEnd, 9), "reshape1 (reshape) ignores");
   CHECK_CONTAINS(warned({Flatten{}, kOutput}, kAtEnd, 9), "flatten1 (flatten) ignores");
+  CHECK_CONTAINS(warned({OwnFlatten{}, kOutput}, kAtEnd, 9), "ownflatten1 (ownflatten) ignores");
   CHECK_CONTAINS(warned({LayerNorm{}, Flatten{}, kOutput}, kAtEnd, 0), "flatten1 (flatten) ignores");
   const Conv1d causal{.outChannels = 2, .kernel = 2, .causal = true};
   CHECK_CONTAINS(warned({causal, MeanOverTime{}, kOutput}, kAtBegin, 9), "conv1d1 (conv1d) ignores");
