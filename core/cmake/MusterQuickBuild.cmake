@@ -1,11 +1,11 @@
-# Quick builds of muster itself by GCC, in two ways. Headers of the standard library, fmt and doctest that most files
-# include are precompiled; our own are not, so that a change of one compiles only the files that include it. And the
-# files of a folder are compiled ten at a time, so that our headers are read and templates instantiated once: names in
-# anonymous namespaces must differ within a folder. Both halve a build from nothing. Builds in which a warning is an
+# Quick builds of muster itself by GCC or Clang, in two ways. Headers of the standard library, fmt and doctest that most
+# files include are precompiled; our own are not, so that a change of one compiles only the files that include it. And
+# the files of a folder are compiled ten at a time, so that our headers are read and templates instantiated once: names
+# in anonymous namespaces must differ within a folder. Both halve a build from nothing. Builds in which a warning is an
 # error do neither, and so check that each file includes what it uses. CMAKE_DISABLE_PRECOMPILE_HEADERS=ON and
 # CMAKE_UNITY_BUILD=OFF, of CMake, also turn them off; with ccache set the former, or
 # CCACHE_SLOPPINESS=pch_defines,time_macros.
-if(NOT PROJECT_IS_TOP_LEVEL OR MUSTER_WERROR OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+if(NOT PROJECT_IS_TOP_LEVEL OR MUSTER_WERROR OR NOT CMAKE_CXX_COMPILER_ID MATCHES "^(GNU|Clang)$")
   return()
 endif()
 
@@ -68,7 +68,7 @@ function(muster_compile_together target)
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   # GCC warns of members of a local type, except in the file that is compiled.
-  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
 endfunction()
 
 # Lets all targets of a folder, and of those in it, use precompiled headers.
@@ -99,7 +99,7 @@ function(muster_use_precompiled folder)
     endif()
     # GCC 12 warns falsely of the code of std::string if that is precompiled.
     target_compile_options(${target} PRIVATE
-      $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds -Wno-stringop-overread>)
+      $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-array-bounds -Wno-stringop-overread>)
   endforeach()
   get_directory_property(folders DIRECTORY "${folder}" SUBDIRECTORIES)
   foreach(subfolder IN LISTS folders)

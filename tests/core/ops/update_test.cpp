@@ -414,7 +414,7 @@ TEST_CASE(
   const RandomStream random(11, "bounds");
   std::uint64_t drawn = 0;
   const auto draw = [&](double low, double high) { return low + (high - low) * random.uniform(drawn++); };
-  constexpr double kRounding = 1 + 0x1p-20;  // a step rounds some ten times, each time by at most 2^-24
+  constexpr double kSlack = 1 + 0x1p-20;  // a step rounds some ten times, each time by at most 2^-24
   for (const auto& rule : kRules)
     for (int i = 0; i < 10'000; ++i) {
       const double most = std::exp2(draw(-30, 30)), mostState = std::exp2(draw(-30, 30));
@@ -434,9 +434,9 @@ TEST_CASE(
           },
           rule.settings.rule);
       INFO(rule.name, ", g ", g);
-      CHECK(std::abs(step) <= kRounding * bounds.step);
-      if (states > 0) CHECK(std::abs(first) <= kRounding * bounds.states);
-      if (states > 1) CHECK(std::abs(second) <= kRounding * bounds.states);
+      CHECK(std::abs(step) <= kSlack * bounds.step);
+      if (states > 0) CHECK(std::abs(first) <= kSlack * bounds.states);
+      if (states > 1) CHECK(std::abs(second) <= kSlack * bounds.states);
     }
 }
 
