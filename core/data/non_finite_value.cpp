@@ -37,24 +37,11 @@ std::span<const float> weightsFor(const Tensor& weights, const Shape& values) {
 
 /// @param mask  examples or steps of weight 0 are not looked at; may be undefined.
 std::optional<std::string> badValue(const NamedTensor& tensor, const Tensor& mask, const BatchStamp& stamp) {
-  const Tensor values = tensor.gathered();
-  if (values.dtype() != DType::Float32 || !values.device().isCpu() || values.shape().rank() < 2 ||
-      values.elements() == 0)
-    return {};
-  const Shape example = values.shape().dropFirst();
-  const std::int64_t size = example.elements();
-  const auto weights = weightsFor(mask, values.shape());
-  const std::int64_t each = weights.empty() ? 1 : values.elements() / std::ssize(weights);
-  for (std::int64_t i = 0; i < values.elements(); ++i) {
-    const float value = values.data<float>()[i];
-    if (std::isfinite(value)) continue;
-    if (!weights.empty() && weights[static_cast<std::size_t>(i / each)] == 0) continue;
-    const std::int64_t row = i / size;
-    return fmt::format("{} {}: example {} of the batch (example {} of the epoch), {}, counted from 0",
-                       holder(tensor.name), std::isnan(value) ? std::fabs(value) : value, row,
-                       stamp.firstExample + row, placeOf(i % size, example));
-  }
-  return {};
+  const auto bad = firstNonFinite(tensor.gathered(), mask);
+  if (!bad) return {};
+  return fmt::format("{} {}: example {} of the batch (example {} of the epoch), {}, counted from 0",
+                     holder(tensor.name), bad->value, bad->example, stamp.firstExample + bad->example,
+                     bad->place);
 }
 
 std::optional<std::string> badFeature(const Batch& batch, const Tensor& mask) {
@@ -73,6 +60,26 @@ std::optional<std::string> badLabel(const Batch& batch) {
 }
 
 }  // namespace
+
+std::optional<NonFiniteValue> firstNonFinite(const Tensor& values, const Tensor& weights) {
+  if (values.dtype() != DType::Float32 || !values.device().isCpu() || values.shape().rank() < 2 ||
+      values.elements() == 0)
+    return {};
+  const Shape example = values.shape().dropFirst();
+  const std::int64_t size = example.elements();
+  const auto rows = weightsFor(weights, values.shape());
+  const std::int64_t each = rows.empty() ? 1 : values.elements() / std::ssize(rows);
+  const auto all = values.span<float>();
+  for (std::int64_t i = 0; i < std::ssize(all); ++i) {
+    const float value = all[static_cast<std::size_t>(i)];
+    if (std::isfinite(value)) continue;
+    if (!rows.empty() && rows[static_cast<std::size_t>(i / each)] == 0) continue;
+    return NonFiniteValue{.value = fmt::format("{}", std::isnan(value) ? std::fabs(value) : value),
+                          .example = i / size,
+                          .place = placeOf(i % size, example)};
+  }
+  return {};
+}
 
 std::optional<std::string> nonFiniteValue(const Batch& batch) {
   const Tensor* steps = batch.sequenceMask();

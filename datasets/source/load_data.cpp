@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/base/printable_text.h"
 #include "muster/core/base/text_table.h"
 #include "muster/core/data/class_weights.h"
@@ -39,7 +40,8 @@ std::int64_t limitOf(std::int64_t wanted) {
 }
 
 struct Images {
-  std::shared_ptr<const ImageSet> train, test;  // test may be null
+  std::shared_ptr<const ImageSet> train, test;          // test may be null
+  std::vector<std::string> files = {}, testFiles = {};  // of directories
 };
 
 /// What a network on these images needs to know of new ones. Classes without names have their numbers.
@@ -83,17 +85,19 @@ Images named(const DataSource& d, LoadedData& into) {
   into.title = images.title;
   into.origin = images.origin;
   into.notice = images.notice;
-  return {images.train, images.test};
+  return {.train = images.train, .test = images.test};
 }
 
 Images folders(const DataSource& d) {
   ImageFolderOptions options{.colour = d.grey ? PictureColour::Grey : PictureColour::Rgb,
                              .size = {d.height, d.width}};
-  const auto train = readImageFolder(d.train, options);
+  auto train = readImageFolder(d.train, options);
   options.classes = train.classes;
-  Images images{train.images, {}};
+  Images images{.train = train.images, .test = {}, .files = std::move(train.files)};
   if (d.test.empty()) return images;
-  images.test = readImageFolder(d.test, options).images;
+  auto test = readImageFolder(d.test, options);
+  images.test = test.images;
+  images.testFiles = std::move(test.files);
   const Shape &known = images.train->imageShape(), &tested = images.test->imageShape();
   if (tested != known)
     throw FileError(d.test, fmt::format("has pictures {}, and those of {} are {}; data.height and data.width "
@@ -106,8 +110,8 @@ Images idxFiles(const DataSource& d) {
   const auto read = [&](const std::string& images, const std::string& labels) {
     return readIdxImageSet(images, labels, static_cast<int>(d.classes));
   };
-  return {read(d.trainImages, d.trainLabels),
-          d.testImages.empty() ? nullptr : read(d.testImages, d.testLabels)};
+  return {.train = read(d.trainImages, d.trainLabels),
+          .test = d.testImages.empty() ? nullptr : read(d.testImages, d.testLabels)};
 }
 
 /// [example] Classes to give each part in equal shares; one for all if the labels are no classes.
@@ -125,6 +129,23 @@ Tensor rowsOf(const Tensor& all, std::span<const std::int64_t> rows) {
   return part;
 }
 
+/// @throws InvalidArgument for class weights of other classes than the labels have.
+void requireWeightsFit(const DataSource& d, const TensorFile& train) {
+  if (d.classWeights.empty() || !d.weightedClasses.empty()) return;
+  const auto weights = plural(d.classWeights.size(), "weight");
+  if (const auto& most = train.largest)
+    require(
+        most->label < std::ssize(d.classWeights),
+        "data.classWeights has {}, and {} has classes from 0 to {}, the label of example {} (counted from "
+        "0); each class needs a weight",
+        weights, d.train, most->label, most->example);
+  else
+    require(train.labels.shape()[-1] == std::ssize(d.classWeights),
+            "data.classWeights has {}, and the labels of {} are {}; weights are for int64 classes, or for "
+            "float32 labels with a column for each class",
+            weights, d.train, train.labels.toString());
+}
+
 PartHashes deal(const DataSource& d, const TensorFile& train, const std::optional<TensorFile>& test,
                 LoadedData& into) {
   const auto make = [&](const TensorFile& all, std::span<const std::int64_t> rows,
@@ -136,6 +157,7 @@ PartHashes deal(const DataSource& d, const TensorFile& train, const std::optiona
     iterator->setMasks(std::move(masks));
     return iterator;
   };
+  requireWeightsFit(d, train);
   const auto classes = classesOf(train);
   auto& rows = into.rows = dealRows(d, classes, ImageSetIterator::kAll, test.has_value());
   into.heldOutWarnings = lackingClasses(d, classes, rows, {});
@@ -169,8 +191,12 @@ PartHashes deal(const DataSource& d, const TensorFile& train, const std::optiona
 /// [class] the weights, of which the source gives some by name.
 std::vector<float> classWeightsOf(const DataSource& d, const InputDescription& description) {
   std::vector<float> factors(d.classWeights.begin(), d.classWeights.end());
-  if (d.weightedClasses.empty()) return factors;
   const auto& classes = description.classes;
+  if (d.weightedClasses.empty()) {
+    require(factors.empty() || classes.empty() || factors.size() == classes.size(),
+            "data.classWeights: there are {} weights for {} classes", factors.size(), classes.size());
+    return factors;
+  }
   require(!classes.empty(),
           "data.classWeights: these data have no classes with names; a list has a weight for each class");
   const detail::ClassNumbers numbers(classes);
@@ -207,8 +233,10 @@ LoadedData loadData(const DataSource& d, PlacementWish placement, std::span<cons
                     d.test.empty() ? std::nullopt : std::optional(readTensorFile(d.test)), loaded);
     }
   } else {
-    const Images images = d.type == "idx" ? idxFiles(d) : d.type == "images" ? folders(d) : named(d, loaded);
+    Images images = d.type == "idx" ? idxFiles(d) : d.type == "images" ? folders(d) : named(d, loaded);
     hashes = deal(d, images, placement, devices, workers, loaded);
+    loaded.files = std::move(images.files);
+    loaded.testFiles = std::move(images.testFiles);
     loaded.description = descriptionOf(*images.train);
     if (!known.empty()) loaded.description.requireSame(known, loaded.origin, "the model");
   }
@@ -251,12 +279,13 @@ std::optional<LoadedData> loadTestData(const DataSource& d, const InputDescripti
     hashes.test = dealTestTable(d, loaded);
   } else if (d.type == "images" && known.pictures) {
     const auto& brought = *known.pictures;
-    const auto images =
+    auto images =
         readImageFolder(d.test, {.colour = brought.channels == 1 ? PictureColour::Grey : PictureColour::Rgb,
                                  .size = {brought.height, brought.width},
                                  .classes = known.classes});
     loaded.test = std::make_unique<ImageSetIterator>(images.images, d.batch);
     loaded.rows.test = firstRows(images.images->labels(), ImageSetIterator::kAll);
+    loaded.testFiles = std::move(images.files);
     hashes.test = hashesOf(*images.images);
   } else {
     return std::nullopt;

@@ -41,6 +41,9 @@ struct LoadedData {
   std::vector<std::string> heldOutWarnings = {};
   InputDescription description = {};  ///< for the network; empty if the data have none
   DataRows rows = {};                 ///< [example, without shuffling]
+  /// The files of a directory of pictures, relative to it, which `rows` number; and those to test with, if
+  /// they have a directory of their own.
+  std::vector<std::string> files = {}, testFiles = {};
   std::vector<LargestLabel> largestLabels = {};  ///< of files whose classes have no names
   DataContents contents = {};                    ///< by which other contents of the same files are found
   std::unique_ptr<DataSetIterator> train;

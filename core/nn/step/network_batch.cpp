@@ -152,6 +152,11 @@ void requireInitialized(const NetworkPlan& plan) {
 void requireInput(const NetworkPlan& plan, std::size_t input, const Tensor& value) {
   const auto& wanted = plan.inputs[input];
   const Shape& shape = value.shape();
+  if (!wanted.indices && value.dtype() == DType::Int64)
+    throw InvalidArgument(fmt::format(
+        "network: the first layer takes numbers, and {} {} are indices: an embedding as the first layer "
+        "takes these, and numbers have to be float32 or uint8",
+        wanted.name, value.toString()));
   const bool examples = shape.rank() >= 1 && shape[0] > 0;
   if (examples && shape.dropFirst() == wanted.shape) return;
   if (!wanted.open())

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/base/text_table.h"
 #include "muster/core/data/split.h"
@@ -94,6 +95,7 @@ std::vector<std::string> lackingClasses(const DataSource& d, std::span<const std
 
 DataRows dealRows(const DataSource& d, std::span<const std::int64_t> classes, std::int64_t limit,
                   bool ownTest) {
+  if (classes.empty()) throw FileError(d.train.empty() ? d.trainImages : d.train, "has no examples");
   DataRows rows{.train = firstRows(classes, limit)};
   const auto holdOut = [&](std::int64_t part, std::vector<std::int64_t>& into) {
     if (part == std::ssize(rows.train)) return;

@@ -13,7 +13,7 @@ namespace muster::detail {
 
 /// Deals the first `limit` examples to training, validation and, without a test set of their own, test.
 /// @param classes  [example] Each part has them in equal shares.
-/// @throws InvalidArgument if none is left to train with.
+/// @throws InvalidArgument if none is left to train with; FileError if there are none.
 DataRows dealRows(const DataSource& source, std::span<const std::int64_t> classes, std::int64_t limit,
                   bool ownTest);
 

@@ -10,6 +10,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/printable_text.h"
+#include "muster/core/data/non_finite_value.h"
 #include "muster/core/io/safetensors.h"
 
 namespace muster::detail {
@@ -53,7 +54,11 @@ void requireMask(const std::filesystem::path& path, std::string_view name, const
   const auto bad = std::ranges::find_if_not(values, [ofSteps](float value) {
     return ofSteps ? value == 0 || value == 1 : value >= 0 && std::isfinite(value);
   });
-  if (bad == values.end()) return;
+  if (bad == values.end()) {
+    requireIn(path, values.empty() || std::ranges::any_of(values, [](float value) { return value > 0; }),
+              "{} is 0 everywhere, so there is nothing to learn from", name);
+    return;
+  }
   throw FileError(path,
                   fmt::format("{} of example {} (counted from 0) is {}; it has to be {}", name,
                               (bad - values.begin()) / (std::ssize(values) / shape[0]),
@@ -61,23 +66,37 @@ void requireMask(const std::filesystem::path& path, std::string_view name, const
                               ofSteps ? "1 for a real step or 0 for padding" : "finite and at least 0"));
 }
 
-/// The weights of int64 labels, as the loss reads them; undefined: all are 1.
+/// The weights of labels, as the loss reads them; undefined: all are 1.
 Tensor weightsOf(const TensorFile& data) {
   Tensor weights;
+  const Shape rows = rowsOf(data.labels);
   for (const auto& mask : data.masks)
-    if (mask.value.shape() == data.labels.shape() &&
-        (mask.name == kLabels || data.labels.shape().rank() == 2))
+    if (mask.value.shape() == rows && (mask.name == kLabels || rows.rank() == 2))
       weights = mask.value;  // that of the labels is the last
   return weights;
 }
 
-/// Sets labels of weight 0, as -1 for none, to 0.
-void clearIgnored(TensorFile& data) {
-  const Tensor weights = weightsOf(data);
-  if (data.labels.dtype() != DType::Int64 || !weights.defined()) return;
-  const auto labels = data.labels.span<std::int64_t>();
-  for (std::int64_t i = 0; i < std::ssize(labels); ++i)
-    if (weights.data<float>()[i] == 0) labels[static_cast<std::size_t>(i)] = 0;
+/// Sets values of weight 0 that are unusable to 0.
+template <typename Value, typename Unusable>
+void clearIgnored(std::span<Value> values, const Tensor& weights, const Unusable& unusable) {
+  if (!weights.defined() || values.empty()) return;
+  const auto each = std::ssize(values) / weights.elements();
+  for (std::int64_t i = 0; i < std::ssize(values); ++i)
+    if (auto& value = values[static_cast<std::size_t>(i)];
+        unusable(value) && weights.data<float>()[i / each] == 0)
+      value = 0;
+}
+
+/// Sets values of weight 0 that are not finite to 0. @throws FileError for another one.
+void requireFinite(const std::filesystem::path& path, std::string_view name, const Tensor& values,
+                   const Tensor& weights) {
+  if (values.dtype() != DType::Float32) return;
+  if (const auto bad = firstNonFinite(values, weights))
+    throw FileError(path,
+                    fmt::format("the {} hold {}: example {}, {}, counted from 0; only padding (featuresMask "
+                                "0) and labels of weight 0 (labelsMask 0) may hold such a value",
+                                name, bad->value, bad->example, bad->place));
+  clearIgnored(values.span<float>(), weights, [](float value) { return !std::isfinite(value); });
 }
 
 std::optional<LargestLabel> largestOf(const std::filesystem::path& path, const TensorFile& data) {
@@ -123,7 +142,12 @@ TensorFile readTensorFile(const std::filesystem::path& path) {
     requireMask(path, kLabelsMask, *mask, rowsOf(data.labels));
     data.masks.push_back({std::string(kLabels), *mask});
   }
-  clearIgnored(data);
+  const Tensor weights = weightsOf(data);
+  requireFinite(path, kFeatures, data.features,
+                file.find(kFeaturesMask) ? data.masks.front().value : Tensor());
+  requireFinite(path, kLabels, data.labels, weights);
+  if (data.labels.dtype() == DType::Int64)  // may be -1 for none
+    clearIgnored(data.labels.span<std::int64_t>(), weights, [](std::int64_t) { return true; });
   data.largest = largestOf(path, data);
   return data;
 }

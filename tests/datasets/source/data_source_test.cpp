@@ -371,6 +371,11 @@ TEST_CASE("files of IDX and safetensors, of CIFAR-10 and of pictures are read, w
   }
   CHECK(read(R"({"type": "images", "train": "DIR/p", "test": "DIR/p", "grey": true})") ==
         "3, 3: 001 of dark light");
+  const auto pictures = (directory / "p").string();
+  const auto data = loadData({.type = "images", .train = pictures, .test = pictures});
+  CHECK(fmt::format("{}", fmt::join(data.files, " ")) == "dark/1.png dark/2.png light/1.png");
+  CHECK(data.testFiles == data.files);
+  CHECK(loadTestData({.type = "images", .test = pictures}, data.description)->testFiles == data.files);
 }
 
 /// A safetensors file of six sequences of three steps, of classes by turns, changed by `change`.
@@ -446,6 +451,62 @@ TEST_CASE("labels of a safetensors file are checked when they are read, but not 
   CHECK_CONTAINS(labelled(steps).refusal(), "the label of example 5 (counted from 0) is -1");
   real[17] = 0;
   CHECK(largest(labelled(steps, real)) == std::pair<std::int64_t, std::int64_t>(1, 0));
+}
+
+TEST_CASE("values of a safetensors file that are not finite are refused, except padding and weight 0") {
+  // The features of example 4, step 1, and label 3.
+  const auto with = [](float feature, float label, const std::string& mask = {}) {
+    return SequenceFile([&](Safetensors& file) {
+      file.tensors.front().values.at(4, 1, 1) = feature;
+      file.tensors.back().values = Tensor::of({1, 2, 3, label, 5, 6}, {6});
+      Tensor weights = Tensor::of({1, 1, 1, 0, 1, 1}, {6});
+      if (mask == "featuresMask")
+        weights = Tensor::of(std::vector<float>(18, 1), {6, 3}), weights.at(4, 1) = 0;
+      if (!mask.empty()) file.add(mask, weights);
+    });
+  };
+  CHECK_CONTAINS(with(NAN, 4).refusal(),
+                 "the features hold nan: example 4, position [1, 1], counted from 0; ");
+  CHECK_CONTAINS(with(NAN, 4, "labelsMask").refusal(), "the features hold nan: example 4");
+  CHECK_CONTAINS(with(0, -INFINITY).refusal(), "the labels hold -inf: example 3, column 0, counted from 0; ");
+  CHECK_CONTAINS(with(0, NAN, "featuresMask").refusal(), "the labels hold nan: example 3");
+  for (const auto& file : {with(NAN, 4, "featuresMask"), with(0, NAN, "labelsMask")}) {
+    Batch first, second;  // of four
+    const auto data = file.load();
+    REQUIRE(data.train->next(first));
+    REQUIRE(data.train->next(second));
+    CHECK(second.features.front().value.at(0, 1, 1) == 0);
+    CHECK(std::isfinite(first.labels.front().value.at(3, 0)));
+  }
+}
+
+TEST_CASE("a safetensors file without examples or with a mask of zeros is refused by its name") {
+  CHECK_CONTAINS(
+      SequenceFile([](Safetensors& file) { file.add("labelsMask", Tensor::zeros({6})); }).refusal(),
+      "labelsMask is 0 everywhere, so there is nothing to learn from");
+  CHECK_CONTAINS(SequenceFile([](Safetensors& file) {
+                   file.tensors = {{"features", Tensor::zeros({0, 3})}, {"labels", Tensor::zeros({0, 1})}};
+                 }).refusal(),
+                 ": has no examples");
+}
+
+TEST_CASE("class weights that do not fit the labels of a file are refused with both numbers") {
+  const auto refusal = [](const Tensor& labels, const std::vector<double>& weights) {
+    const SequenceFile file([&](Safetensors& into) { into.tensors.back().values = labels; });
+    return thrown<InvalidArgument>(
+        [&] { loadData({.type = "safetensors", .train = file.path.string(), .classWeights = weights}); });
+  };
+  const auto classes = test::integers({0, 1, 0, 2, 0, 1});
+  CHECK(refusal(classes, {1, 2, 3}) == "");
+  CHECK(refusal(classes, {1, 2, 3, 4}) == "");  // the network may have a class more
+  CHECK_CONTAINS(refusal(classes, {1, 2}), "data.classWeights has 2 weights, and ");
+  CHECK_CONTAINS(refusal(classes, {1, 2}),
+                 " has classes from 0 to 2, the label of example 3 (counted from 0); ");
+  CHECK(refusal(Tensor::zeros({6, 3}), {1, 2, 3}) == "");
+  CHECK_CONTAINS(refusal(Tensor::zeros({6, 3}), {1, 2}), " are float32 [6, 3] on cpu; weights are for ");
+  const Tables tables;
+  CHECK_REFUSED(tables.load(kHeader + rowsFrom(0, 9), {.classWeights = {1, 2, 3}}),
+                "data.classWeights: there are 3 weights for 2 classes");
 }
 
 TEST_CASE("numbers [N] to predict are read from a safetensors file as [N, 1]") {

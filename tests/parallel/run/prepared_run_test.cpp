@@ -30,7 +30,7 @@ TEST_CASE("what does not fit the data is refused before the training, with both 
   for (const auto& [sets, problem] : {
            std::pair<Sets, std::string>{{"data.validationExamples=40"},
                                         "data.validationExamples is 40, and there are 40 examples"},
-           {{"data.classWeights=1,1"}, "class weights: there are weights for classes 0 to 1"},
+           {{"data.classWeights=1,1"}, "data.classWeights: there are 2 weights for 4 classes"},
            {{"data.dropLast=true", "data.batch=60"},
             "data.dropLast leaves out a batch that is not full, and data.batch 60 is larger than the 40 "
             "examples to train with, so none is left"},

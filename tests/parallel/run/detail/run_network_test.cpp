@@ -63,6 +63,12 @@ TEST_CASE("data that do not fit the network are refused, naming both") {
   CHECK(refusal(kThree, kIndices, {}, {1, 2}) == weights + "2 weights for 3 classes");
   CHECK(refusal(kSigmoid, labels, {}, {1, 2, 3}) == weights + "3 weights for 2 classes");
   CHECK(refusal(kThree, Tensor::zeros({2, 5}), {}).starts_with(begin));
+  LoadedData indices;
+  indices.train = std::make_unique<test::ListIterator>(
+      std::vector{test::batchOf(test::integers({1, 2, 3, 4}, {2, 2}), kIndices)});
+  CHECK_CONTAINS(
+      test::thrown<InvalidArgument>([&] { makeNetwork(runWith(kThree), indices); }),
+      begin + "network: the first layer takes numbers, and features int64 [1, 2] on cpu are indices: ");
   auto none = dataWith(kIndices);
   none.train = std::make_unique<test::ListIterator>(std::vector<Batch>());
   CHECK_REFUSED(makeNetwork(runWith(kThree), none), "data: there are no examples to train with");
