@@ -15,6 +15,7 @@
 namespace muster {
 namespace {
 
+using detail::oneHotClass;
 using detail::placeName;
 using detail::rowOf;
 
@@ -22,14 +23,6 @@ constexpr int kLossBits = 40;  // fraction bits of a fixed-point loss
 
 double quotient(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
-/// The class of a one-hot label row; -1 if it is not one-hot.
-std::int64_t oneHotClass(std::span<const float> row) {
-  if (row.size() == 1) return row[0] == 0 ? 0 : row[0] == 1 ? 1 : -1;
-  const auto ones = std::ranges::count(row, 1.0f), zeros = std::ranges::count(row, 0.0f);
-  if (ones != 1 || ones + zeros != static_cast<std::int64_t>(row.size())) return -1;
-  return std::ranges::find(row, 1.0f) - row.begin();
 }
 
 /// An example's predicted class, and the rank of its true class.

@@ -46,25 +46,32 @@ InputDescription outputsOf(const Trained& trained, std::int64_t width) {
   return described;
 }
 
+/// Whether an example has a single label.
+bool isOneLabel(const Tensor& labels, const Predictions& predictions) {
+  return labels.dtype() == DType::Int64 || !predictions.classes.empty() || predictions.names.size() == 1;
+}
+
 /// The header of what `labelText` writes.
 std::string labelHeader(const Tensor& labels, const Predictions& predictions) {
-  if (labels.dtype() == DType::Int64 || !predictions.classes.empty() || predictions.names.size() == 1)
-    return "label";
+  if (isOneLabel(labels, predictions)) return "label";
   std::vector<std::string> columns;
   for (const auto& name : predictions.names) columns.push_back(csvField(fmt::format("label of {}", name)));
   return fmt::format("{}", fmt::join(columns, ","));
 }
 
-/// The label of an example by name, or numbers in their own units, as float32 has them.
+/// The label of an example by name, or numbers in their own units, as float32 has them; empty for shares of
+/// classes.
 std::string labelText(const InputDescription& described, const Tensor& labels, bool classified,
                       std::int64_t example) {
-  if (labels.dtype() == DType::Int64) {
-    const auto label = labels.data<std::int64_t>()[example];  // below 0 only if its weight is 0
-    return label >= 0 && label < std::ssize(described.classes)
+  const bool indices = labels.dtype() == DType::Int64;
+  if (indices || classified) {
+    const auto label =
+        indices ? labels.data<std::int64_t>()[example] : detail::oneHotClass(detail::rowOf(labels, example));
+    if (label < 0) return {};
+    return label < std::ssize(described.classes)
                ? csvField(described.classes[static_cast<std::size_t>(label)])
                : fmt::format("{}", label);
   }
-  if (classified) return {};  // label rows, such as one-hot, have no name
   std::vector<float> numbers;
   for (const float label : labels.rows(example, example + 1).span<float>()) {
     const auto target = described.targets.empty() ? TargetColumn{} : described.targets[numbers.size()];
@@ -102,14 +109,26 @@ void requireFinite(const Tensor& outputs, const Batch& batch, std::span<const st
                                      });
 }
 
-/// A row for each example of a run's data: its number in their file, label and prediction.
+/// The picture of each example by its number, relative to the directory that `--on` names; empty if the data
+/// are no directory of pictures.
+std::span<const std::string> filesOf(const Trained& trained, const std::string& on) {
+  return on == "test" && !trained.run.data.test.empty() ? trained.data.testFiles : trained.data.files;
+}
+
+/// A row for each example of a run's data: its file, if it has one of its own, its number in their file,
+/// label and prediction.
 std::string predictionsOf(const Trained& trained, const PredictOptions& options) {
   DataSetIterator& data = trained.on(options.on);
+  require(
+      trained.network->outputShapes().back().second.rank() == 1,
+      "a row is written for each example, and this network has an output at each step: muster evaluate tests "
+      "it, and in a program Network::output gives the outputs of all steps");
   const auto& rows = trained.data.rows;
   const auto& numbers = options.on == "test"         ? rows.test
                         : options.on == "validation" ? rows.validation
                                                      : rows.train;
   const auto table = tableOf(trained.run.data, options);
+  const auto files = filesOf(trained, options.on);
   const auto kept = table ? std::optional(KeptColumns(*table, options.keep)) : std::nullopt;
   std::string text;
   Batch batch, read;
@@ -119,22 +138,26 @@ std::string predictionsOf(const Trained& trained, const PredictOptions& options)
   while (data.next(read)) {
     read.gatherInto(batch);
     static_cast<Model&>(*trained.network).output(batch, outputs);
-    require(outputs.shape().rank() == 2, "predict: outputs {} are no rows of numbers", outputs.toString());
     const auto described = outputsOf(trained, outputs.shape()[1]);
     requireFinite(outputs, batch, {number, numbers.end()}, described);
     const auto predictions = namedOutputs(described, outputs, trained.network->task());
     const Tensor& labels = batch.labels.front().value;
+    const Tensor weights = batch.lossMask(outputs.shape(), trained.network->outputName());
     if (text.empty()) {
-      const auto header =
-          fmt::format("example,{},{}", labelHeader(labels, predictions), csvHeader(predictions));
+      const auto header = fmt::format("{}example,{},{}", files.empty() ? "" : "file,",
+                                      labelHeader(labels, predictions), csvHeader(predictions));
       text = (kept ? kept->header(header) : header) + "\n";
     }
+    const std::string without(isOneLabel(labels, predictions) ? 0 : predictions.names.size() - 1, ',');
     for (std::int64_t i = 0; i < batch.examples(); ++i, ++number)
-      text += fmt::format("{}{},{},{}\n", kept ? kept->row(*number) : "", *number,
-                          table && !described.targets.empty()
-                              ? targetText(*table, *number, described.targets.front())
-                              : labelText(described, labels, !predictions.classes.empty(), i),
-                          csvRow(predictions, i));
+      text +=
+          fmt::format("{}{}{},{},{}\n", kept ? kept->row(*number) : "",
+                      files.empty() ? "" : csvField(files[static_cast<std::size_t>(*number)]) + ",", *number,
+                      detail::isMasked(weights, i) ? without
+                      : table && !described.targets.empty()
+                          ? targetText(*table, *number, described.targets.front())
+                          : labelText(described, labels, !predictions.classes.empty(), i),
+                      csvRow(predictions, i));
   }
   return text;
 }
@@ -196,7 +219,8 @@ int predict(const Call& call) {
       "Writes a trained network's predictions as CSV: the most probable class, its probability and those of\n"
       "all classes, or the predicted numbers. A model file alone predicts the rows of a new table, whose\n"
       "columns are found by their names; a run file predicts its own data, beside their labels and their\n"
-      "numbers in their file, from 0 (of a table without its header).\n\n"
+      "numbers in their file, from 0 (of a table without its header). A label is empty if its weight is 0\n"
+      "(labelsMask), as it does not count in a test, and if it is shares of classes.\n\n"
       "  muster predict model.safetensors new.csv --keep id --out predictions.csv\n"
       "  muster predict model.safetensors photographs --out predictions.csv     pictures, if it learned "
       "pictures\n"

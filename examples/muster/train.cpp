@@ -152,6 +152,11 @@ void conclude(RunSession& session, const RunScores& scores, const TrainOptions& 
     fmt::print("json: {}\n", options.json.string());
 }
 
+/// Ends the error of a test after the training.
+std::string savedAnyway(const RunFile& run) {
+  return fmt::format("; the trained network is saved: {}", run.training.model);
+}
+
 int trainRun(const RunFile& run, TrainOptions options) {
   const auto started = std::chrono::steady_clock::now();
   endOnInterrupt(kInterruptedBefore);
@@ -170,7 +175,9 @@ int trainRun(const RunFile& run, TrainOptions options) {
 
   const bool firstLeft = trainAll(session);
   const int status = session.interrupted() ? kInterruptedExit : 0;
-  const auto scores = session.evaluate();
+  const auto scores =
+      sayErrors([&](std::string text) { return session.saved() ? text + savedAnyway(run) : text; },
+                [&] { return session.evaluate(); });
   if (!firstLeft) {
     const auto& nodes = session.prepared().nodes;
     if (nodes.elastic() && !options.quiet)

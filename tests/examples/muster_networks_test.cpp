@@ -1,4 +1,9 @@
 // The program muster: networks by name, and what plan and train refuse.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "muster/core/base/text_table.h"
 #include "muster/core/io/json_value.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/core/nn/multi_layer_network.h"
@@ -69,7 +74,66 @@ TEST_CASE("a text of indices trains charLstm and gpt, whose vocabulary is that o
     muster.succeeds("train text.json");
     CHECK(Network::load(muster.directory / "model.safetensors")->outputShapes().back().second == Shape{6, 7});
     muster.succeeds("evaluate text.json");
+    muster.refuses("predict text.json", "this network has an output at each step: ");
   }
+}
+
+TEST_CASE("predictions of tensors have the labels that a test counts: their classes, none of weight 0") {
+  const test::ConvnetRun muster;
+  const auto predicts = [&](const Tensor& labels, const std::string& network) {
+    Safetensors file;
+    Tensor features = Tensor::zeros({6, 2});
+    for (std::int64_t i = 0; i < 6; ++i) features.at(i, 0) = 0.1f * static_cast<float>(i);
+    file.add("features", features);
+    file.add("labels", labels);
+    file.add("labelsMask", Tensor::of({1, 0, 1, 1, 1, 0.5}, {6}));
+    writeSafetensors(muster.directory / "rows.safetensors", file);
+    muster.write("rows.json", R"({"format": "muster-run/1", "network": )" + network + R"(,
+        "data": {"type": "safetensors", "train": "rows.safetensors", "batch": 4},
+        "training": {"pinThreads": false, "devices": "cpu"}})");
+    muster.succeeds("train rows.json");
+    const auto lines = test::linesOf(muster.succeeds("predict rows.json --on train").out);
+    const auto columns = std::ranges::count_if(csvFields(lines.at(0)),
+                                               [](const auto& name) { return name.starts_with("label"); });
+    std::vector<std::string> rows;
+    for (const auto& line : lines) {
+      const auto cells = csvFields(line);
+      rows.push_back(fmt::format("{}", fmt::join(cells.begin() + 1, cells.begin() + 1 + columns, ",")));
+    }
+    return fmt::format("{}", fmt::join(rows, " "));
+  };
+  const auto output = [](const std::string& fields) {
+    return R"({"format": "muster.MultiLayerConfiguration", "version": 1,
+               "layers": [{"type": "output", )" + fields + "}]}";
+  };
+  CHECK(predicts(test::integers({2, -1, 0, 1, 1, 2}), "\"mlp\"") == "label 2  0 1 1 2");
+  CHECK(predicts(Tensor::of({0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 1}, {6, 3}), "\"mlp\"") ==
+        "label 2  0 1 1 2");
+  CHECK(predicts(Tensor::of({0.5, 0.5, 9, 9, 1, 0, 0, 1, 0, 1, 1, 0}, {6, 2}), output("\"classes\": 2")) ==
+        "label   0 1 1 0");
+  CHECK(predicts(Tensor::of({1, 0, 0, 1, 1, 0}, {6}), output(R"("units": 1, "loss": "bce")")) ==
+        "label 1  0 1 1 0");
+  CHECK(predicts(Tensor::of({1, 5, 0, 1, 1, 2}, {6}), output(R"("units": 1, "loss": "mse")")) ==
+        "label 1  0 1 1 2");
+  CHECK(predicts(Tensor::of({1, 0, 5, 5, 0, 0, 1, 1, 1, 0, 0, 1}, {6, 2}),
+                 output(R"("units": 2, "loss": "bce")")) == "label of 0,label of 1 1,0 , 0,0 1,1 1,0 0,1");
+}
+
+TEST_CASE("if the test after a training fails, the error says where the trained network is") {
+  const test::ConvnetRun muster;
+  Safetensors file;
+  file.add("features", Tensor::zeros({4, 2}));
+  file.add("labels", Tensor::of({0.5, 0.5, 1, 0, 0, 1, 1, 0}, {4, 2}));  // shares, which no test counts
+  writeSafetensors(muster.directory / "rows.safetensors", file);
+  muster.write("rows.json", R"({"format": "muster-run/1",
+      "network": {"format": "muster.MultiLayerConfiguration", "version": 1,
+                  "layers": [{"type": "output", "classes": 2}]},
+      "data": {"type": "safetensors", "train": "rows.safetensors", "test": "rows.safetensors"},
+      "training": {"pinThreads": false, "devices": "cpu"}, "listeners": {"progress": false}})");
+  const auto trained = muster("train rows.json");
+  CHECK(trained.exit != 0);
+  CHECK_CONTAINS(trained.err, "is not one-hot; the trained network is saved: model.safetensors\n");
+  CHECK(muster.has("model.safetensors"));
 }
 
 }  // namespace muster

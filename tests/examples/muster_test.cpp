@@ -286,6 +286,15 @@ TEST_CASE("a folder of photographs of several sizes is learned; its model file a
   const std::string train = "train photos.json --device cpu --pin-threads false --epochs ";
   const auto trained = muster.succeeds(train + "10");
   CHECK_CONTAINS(trained.out + trained.err, "accuracy 1.0000, macro F1 1.0000 on 4 examples");
+  const auto held = test::linesOf(muster.succeeds("predict photos.json --on validation").out);
+  REQUIRE(held.size() == 5);
+  CHECK(held[0].starts_with("file,example,label,prediction,probability,"));
+  for (std::size_t i = 1; i < held.size(); ++i) {
+    const auto cells = csvFields(held[i]);  // sorted: ten are dark, ten light
+    const auto number = std::stoi(cells.at(1));
+    CHECK(cells.at(0) == fmt::format("{}/{}.{}", cells.at(2), number % 10, number < 10 ? "png" : "Png"));
+    CHECK(cells.at(2) == (number < 10 ? "dark" : "light"));
+  }
   const auto photo = muster.read("photos/dark/0.png");
   for (const std::string line : {"train photos.json --model", "predict photos.json --out"})
     muster.refuses(line + " photos/dark/0.png",

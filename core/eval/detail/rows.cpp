@@ -22,6 +22,13 @@ std::span<const float> rowOf(const Tensor& tensor, std::int64_t i) {
   return tensor.span<float>().subspan(static_cast<std::size_t>(i) * columns, columns);
 }
 
+std::int64_t oneHotClass(std::span<const float> row) {
+  if (row.size() == 1) return row[0] == 0 ? 0 : row[0] == 1 ? 1 : -1;
+  const auto ones = std::ranges::count(row, 1.0f), zeros = std::ranges::count(row, 0.0f);
+  if (ones != 1 || ones + zeros != static_cast<std::int64_t>(row.size())) return -1;
+  return std::ranges::find(row, 1.0f) - row.begin();
+}
+
 void requireMask(const Tensor& mask, const Shape& rows) {
   require(!mask.defined() || (mask.dtype() == DType::Float32 && mask.shape() == rows),
           "evaluation: expected a float32 mask {}, got {}", rows.toString(), mask.toString());

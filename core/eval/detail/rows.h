@@ -19,6 +19,9 @@ std::string placeName(std::int64_t row, const Shape& rows);
 /// Row `i`.
 std::span<const float> rowOf(const Tensor& tensor, std::int64_t i);
 
+/// The class of a one-hot label row, or of a single 0 or 1; -1 if it is neither.
+std::int64_t oneHotClass(std::span<const float> row);
+
 /// Whether the mask leaves out a row; an undefined one leaves out none.
 inline bool isMasked(const Tensor& mask, std::int64_t row) {
   return mask.defined() && mask.data<float>()[row] == 0;
