@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
+#include "muster/core/eval/detail/rows.h"
 
 namespace muster::detail {
 namespace {
@@ -15,15 +17,13 @@ std::int64_t above(const Tensor& indices, std::int64_t least) {
   return least;
 }
 
-/// Whether all rows have a single 1 and else zeros.
-bool isOneHot(const Tensor& labels) {
-  const auto columns = static_cast<std::size_t>(labels.shape()[1]);
-  const auto values = labels.span<float>();
-  for (std::size_t row = 0; row < values.size(); row += columns) {
-    const auto of = values.subspan(row, columns);
-    if (std::ranges::count(of, 1.0f) != 1 || std::ranges::count(of, 0.0f) != std::ssize(of) - 1) return false;
-  }
-  return columns > 1;
+/// Whether all rows [N, F] of a batch's labels whose weight is not 0 have a single 1 and else zeros.
+bool isOneHot(const Tensor& labels, const Batch& batch) {
+  if (labels.shape().rank() != 2 || labels.shape()[1] < 2) return false;
+  const Tensor weights = batch.lossMask(labels.shape());
+  for (std::int64_t row = 0; row < labels.shape()[0]; ++row)
+    if (!isMasked(weights, row) && oneHotClass(rowOf(labels, row)) < 0) return false;
+  return true;
 }
 
 }  // namespace
@@ -45,19 +45,18 @@ std::int64_t NetworkFacts::vocabulary() const {
 NetworkFacts factsOf(std::string name, LoadedData& data) {
   NetworkFacts facts{.name = std::move(name), .table = !data.description.columns.empty()};
   facts.classes = std::ssize(data.description.classes);
-  Batch batch;
+  Batch read, batch;
   DataSetIterator& any = data.any();
   any.reset(0);
-  while (any.next(batch)) {
-    const Tensor features = batch.features.front().gathered(), labels = batch.labels.front().gathered();
+  while (any.next(read)) {
+    read.gatherInto(batch);
+    const Tensor &features = batch.features.front().value, &labels = batch.labels.front().value;
     facts.input = features.shape().dropFirst();
     if (labels.dtype() != DType::Int64) {
       if (facts.classes > 0) return facts;
-      if (labels.shape().rank() == 2)
-        (isOneHot(labels) ? facts.classes : facts.numbers) = labels.shape()[1];
-      else
-        facts.numbers = 1;
-      return facts;
+      facts.numbers = labels.shape().rank() == 2 ? labels.shape()[1] : 1;
+      if (!isOneHot(labels, batch)) return facts;
+      continue;
     }
     if (features.dtype() == DType::Int64 && labels.shape() == features.shape())
       facts.symbols = above(labels, above(features, facts.symbols));
@@ -66,7 +65,30 @@ NetworkFacts factsOf(std::string name, LoadedData& data) {
     else
       return facts;
   }
+  if (facts.numbers > 0) facts.classes = std::exchange(facts.numbers, 0);  // all labels are one-hot
   return facts;
+}
+
+std::string numbersRemark(const Network& network, LoadedData& data) {
+  if (network.task() != Task::Regression || !data.description.targets.empty()) return {};
+  Batch read, batch;
+  DataSetIterator& any = data.any();
+  any.reset(0);
+  while (any.next(read)) {
+    read.gatherInto(batch);
+    const Tensor& labels = batch.labels.front().value;
+    if (labels.dtype() != DType::Float32 || labels.shape().rank() != 2) return {};
+    const Tensor weights = batch.lossMask(labels.shape());
+    for (std::int64_t row = 0; row < labels.shape()[0]; ++row)
+      if (!isMasked(weights, row) &&
+          !std::ranges::all_of(rowOf(labels, row), [](float value) { return value == 0 || value == 1; }))
+        return {};
+  }
+  const auto columns = batch.labels.front().value.shape()[1];
+  return fmt::format(
+      "network: all labels are 0 or 1, and are predicted as numbers; to predict {0} of 0 or 1, give "
+      "network.layers with an output of \"units\": {1}, \"loss\": \"bce\"; classes have to be int64 [N]{2}",
+      plural(columns, "label"), columns, columns > 1 ? ", or rows with a single 1" : "");
 }
 
 }  // namespace muster::detail

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "muster/core/base/shape.h"
+#include "muster/core/nn/network.h"
 #include "muster/datasets/source/load_data.h"
 
 namespace muster::detail {
@@ -23,7 +24,11 @@ struct NetworkFacts {
   std::int64_t vocabulary() const;
 };
 
-/// Reads the data once for indices, else their first batch.
+/// Reads the data once for indices or one-hot labels, else their first batch.
 NetworkFacts factsOf(std::string name, LoadedData& data);
+
+/// A warning if a network that was chosen by its name predicts labels that are only 0 and 1 as numbers; else
+/// "".
+std::string numbersRemark(const Network& network, LoadedData& data);
 
 }  // namespace muster::detail

@@ -13,6 +13,7 @@
 #include "muster/parallel/nodes/launched_processes.h"
 #include "muster/parallel/run/detail/keep_network.h"
 #include "muster/parallel/run/detail/monitors.h"
+#include "muster/parallel/run/detail/network_facts.h"
 #include "muster/parallel/run/detail/resuming.h"
 #include "muster/parallel/run/detail/run_checks.h"
 #include "muster/parallel/run/detail/run_devices.h"
@@ -20,6 +21,7 @@
 #include "muster/parallel/run/detail/run_settings.h"
 #include "muster/parallel/run/detail/saved_data.h"
 #include "muster/parallel/run/detail/watchers.h"
+#include "muster/parallel/run/named_networks.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace muster::detail {
@@ -61,8 +63,9 @@ PreparedRun prepareRun(RunFile run, const NodeOptions& nodes,
   checkMonitors(p.run, p.data, *p.network);
   p.data.contents.earlier = earlierTrainings(p.run, p.resumed.file);
   p.warnings = dataWarnings(p.run, p.data);
-  if (auto remark = weightsRemark(p.run.listeners, p.data); !remark.empty())
-    p.warnings.push_back(std::move(remark));
+  for (auto& remark : {weightsRemark(p.run.listeners, p.data),
+                       isNamedNetwork(p.run.network) ? numbersRemark(*p.network, p.data) : ""})
+    if (!remark.empty()) p.warnings.push_back(remark);
   return p;
 }
 
