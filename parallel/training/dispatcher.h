@@ -12,7 +12,8 @@ namespace muster {
 /// batch goes to worker i mod W.
 ///
 /// Ends after the last epoch, on a stop (each worker then gets the end of its epoch), or when the run has
-/// failed. A failure of the iterator is the run's failure.
+/// failed. A failure of the iterator becomes the run's failure when a worker needs what could not be read, so
+/// the rounds before it are merged, and an epoch before it ends, however far ahead the reader was.
 /// @param first  see WatchedIterator.
 void dispatch(FitRun& run, DataSetIterator& data, std::int64_t epochs, Batch* first, Activity& activity);
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -64,7 +65,8 @@ struct FitSetting {
 };
 
 /// The batches of one `fit()` circulate between a queue of free batches and a queue for each worker, or one
-/// for all workers. A null batch for each worker of a queue ends an epoch. Thread-safe.
+/// for all workers. A null batch for each worker of a queue ends an epoch, and `unread()` says that the next
+/// batch could not be read. Thread-safe.
 class BatchQueues {
  public:
   /// @param shared  one queue for all workers: a batch goes to the first worker that asks.
@@ -73,10 +75,10 @@ class BatchQueues {
         group_(std::max<std::size_t>(1, batches.size() / (2 * static_cast<std::size_t>(workers)))),
         free_(batches.size(), kLooks) {
     for (const auto& batch : batches) free_.push(batch.get());
-    // Room for the nulls that end an epoch, so that their push never waits.
-    const auto nulls = static_cast<std::size_t>(shared ? workers : 1);
+    // Room for the nulls that end an epoch, so that their push never waits, and for unread().
+    const auto marks = static_cast<std::size_t>(shared ? 2 * workers : 2);
     for (int w = 0; w < (shared ? 1 : workers); ++w)
-      filled_.push_back(std::make_unique<BoundedQueue<Batch*>>(batches.size() + nulls));
+      filled_.push_back(std::make_unique<BoundedQueue<Batch*>>(batches.size() + marks));
   }
 
   bool shared() const { return shared_; }
@@ -86,6 +88,7 @@ class BatchQueues {
   std::size_t group() const { return group_; }
   BoundedQueue<Batch*>& of(int worker) { return *filled_[shared_ ? 0 : static_cast<std::size_t>(worker)]; }
   BoundedQueue<Batch*>& free() { return free_; }
+  Batch* unread() { return &unread_; }
   /// Wakes every thread that waits for a batch or for room.
   void close() {
     for (auto& queue : filled_) queue->close();
@@ -97,6 +100,7 @@ class BatchQueues {
 
   const bool shared_;
   const std::size_t group_;
+  Batch unread_;  // only its address is used
   BoundedQueue<Batch*> free_;
   std::vector<std::unique_ptr<BoundedQueue<Batch*>>> filled_;  // [worker]
 };
@@ -139,6 +143,23 @@ struct FitRun {
     if (link_) link_->requireWhole();
   }
 
+  /// The iterator has failed: the run fails when a worker needs the next batch, so that the rounds and the
+  /// epoch before it end. Called by the reader. Arguments: see FirstFailure.
+  template <typename Where>
+  void failReading(std::exception_ptr cause, Where where) noexcept {
+    try {
+      readingFailed_ = where();
+    } catch (...) {  // no memory for the text
+      return fail(-1, std::move(cause), where);
+    }
+    whyReadingFailed_ = std::move(cause);
+    for (int w = 0; w < place.local; ++w) queues.of(w).push(queues.unread());
+  }
+  /// A worker needs the batch that could not be read.
+  void failUnread() noexcept {
+    fail(-1, whyReadingFailed_, [this] { return readingFailed_; });
+  }
+
   /// Ends the run: keeps the first failure and wakes every thread. Thread-safe. Arguments: see FirstFailure.
   template <typename Where>
   void fail(int worker, std::exception_ptr cause, Where where) noexcept {
@@ -156,6 +177,9 @@ struct FitRun {
   Exchange* const exchange_;
   const NodeLink* const link_;
   std::atomic<bool> aborted_{false};
+  // Written before unread() is pushed.
+  std::string readingFailed_;
+  std::exception_ptr whyReadingFailed_;
 };
 
 }  // namespace muster

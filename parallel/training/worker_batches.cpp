@@ -7,14 +7,21 @@
 namespace muster {
 
 std::optional<Batch*> WorkerBatches::dealt() {
-  if (const auto batch = queue().tryPop()) return batch;
+  if (const auto batch = queue().tryPop()) return unlessUnread(batch);
   if (!giveBackTrained()) return std::nullopt;  // the reader may be waiting for these batches
   return waitForBatch();
 }
 
 std::optional<Batch*> WorkerBatches::waitForBatch() {
   const Phase waiting(activity_, Activity::Kind::WaitingForData, times_.own.waitingForData);
-  return queue().pop();
+  return unlessUnread(queue().pop());
+}
+
+/// Fails the run, and returns nothing, if the batch could not be read.
+std::optional<Batch*> WorkerBatches::unlessUnread(std::optional<Batch*> batch) {
+  if (batch != run_.queues.unread()) return batch;
+  run_.failUnread();
+  return std::nullopt;
 }
 
 /// At first waits for the epoch to begin.
@@ -59,7 +66,7 @@ void WorkerBatches::giveBack() {
   giveBackTrained();
   if (run_.queues.shared()) return;  // waiting workers have emptied the shared queue
   while (const auto batch = queue().tryPop())
-    if (*batch) run_.queues.free().push(*batch);
+    if (*batch && batch != run_.queues.unread()) run_.queues.free().push(*batch);
 }
 
 }  // namespace muster

@@ -33,6 +33,7 @@ class WorkerBatches {
   std::optional<Batch*> dealt();
   std::optional<Batch*> readByNumber();
   std::optional<Batch*> waitForBatch();
+  std::optional<Batch*> unlessUnread(std::optional<Batch*> batch);
   bool giveBackTrained();
 
   FitRun& run_;

@@ -105,6 +105,37 @@ TEST_CASE("after a failure fit() ends when the iterator's blocking call returns"
   checkTrainsAgain(wrapper, model);
 }
 
+TEST_CASE("an iterator that fails ahead of the workers fails the training where they need its batch") {
+  const auto trained = [](int epoch, std::int64_t failing, int workers, int prefetch, bool inReset) {
+    ToyModel model;
+    auto data = ToyIterator::ofValues(std::vector<float>(8, 1.0f));
+    data.onNext = [&](std::int64_t e, std::int64_t batch) {
+      if (!inReset && e == epoch && batch == failing) boom();
+    };
+    data.onReset = [&](std::int64_t e) {
+      if (inReset && e == epoch) boom();
+    };
+    model.control().onStep = [](const Batch&) { std::this_thread::sleep_for(100us); };
+    const auto listener = mergedListener();
+    auto wrapper = toyWrapper(model, workers).prefetchBuffer(prefetch).listeners({listener}).build();
+    const auto failure = failureOf(wrapper, data, 2);
+    CHECK_CONTAINS(failure.text,
+                   inReset ? "failed in reset to epoch 2: boom" : "the data iterator failed at batch");
+    const auto said = fmt::format("{} epochs, {} merges", listener->calls("epochEnd").size(),
+                                  listener->calls("merge").size());
+    checkTrainsAgain(wrapper, model);
+    return said;
+  };
+  for (const int prefetch : {0, 16})
+    for (const int workers : {1, 2}) {
+      INFO(workers, " workers, prefetch ", prefetch);
+      const auto anEpoch = fmt::format("1 epochs, {} merges", 8 / workers);
+      CHECK(trained(1, 0, workers, prefetch, false) == anEpoch);
+      CHECK(trained(1, 0, workers, prefetch, true) == anEpoch);
+      CHECK(trained(0, 5, workers, prefetch, false) == fmt::format("0 epochs, {} merges", 5 / workers));
+    }
+}
+
 TEST_CASE("replicas that are not copies of the model are refused") {
   const auto refusalOf = [](auto change) {
     ToyModel model;

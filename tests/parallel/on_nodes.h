@@ -36,7 +36,10 @@ inline void onAll(int nodes, const NodeProgram& program) {
 /// @return [node] what the program returns there; it must throw nothing.
 template <typename Network, typename Program>
 auto fromAll(Network&& network, Program program) {
-  std::vector<std::invoke_result_t<Program, const Nodes&>> results;
+  using Result = std::invoke_result_t<Program, const Nodes&>;
+  static_assert(!std::is_same_v<Result, bool>,
+                "bits of a std::vector<bool> share bytes, so threads would race");
+  std::vector<Result> results;
   if constexpr (std::is_same_v<std::decay_t<Network>, int>)
     results.resize(static_cast<std::size_t>(network));
   else
