@@ -5,11 +5,13 @@
 
 namespace muster::test {
 
+class LateScores;
+
 struct LateOptions {
   bool knowsWeights = false;   ///< when a step begins
   bool tellsRefusals = false;  ///< `stepRefused`: merges need not wait for scores
-  /// Called when a score is read, with it and the parameter.
-  std::function<void(double score, float parameter)> onWait = {};
+  /// Called when a score is read. Another worker may be merging the replica then.
+  std::function<void(double score, const LateScores& replica)> onWait = {};
 };
 
 /// A model whose steps run until a caller waits for their scores. A step's score is the first number of its
@@ -39,7 +41,7 @@ class LateScores final : public OneBlockModel, PendingScores {
   StepScore wait(std::uint64_t step) override {
     calls += fmt::format("wait{} ", step);
     const StepScore score = scores_.at(step - 1);
-    if (options_.onWait) options_.onWait(score.score, parameter());
+    if (options_.onWait) options_.onWait(score.score, *this);
     return score;
   }
   float parameter() const { return *blocks_[0].values.data<float>(); }

@@ -29,8 +29,8 @@ TEST_CASE("several workers on a device are merged before their last scores are r
   const auto data = [] { return ToyIterator::ofValues({1, 2, 5, 6, 3, 4, 7, 8, 9, 10}); };
   std::atomic<float> seen5 = 0;
   auto options = guarded();
-  options.onWait = [&](double score, float parameter) {
-    if (score == 5) seen5 = parameter;
+  options.onWait = [&](double score, const LateScores& replica) {
+    if (score == 5) seen5 = replica.parameter();
   };
   LateScores model(options), waiting(guarded()), watched(guarded());
   auto batches = data();
