@@ -29,19 +29,28 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+/// With small letters (of ASCII).
+std::string small(std::string_view word) {
+  std::string text(word);
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
 }  // namespace
 
 std::optional<std::string> nearestWord(std::string_view word, std::span<const std::string> known) {
   constexpr std::size_t kLeastBeginning = 3;
   if (known.empty()) return {};
+  const auto wanted = small(word);
   const std::string* longer = nullptr;
   for (const auto& one : known)
-    if (one.starts_with(word) && (longer == nullptr || one.size() < longer->size())) longer = &one;
+    if (small(one).starts_with(wanted) && (longer == nullptr || one.size() < longer->size())) longer = &one;
   if (longer != nullptr && word.size() >= kLeastBeginning) return *longer;
-  const auto& nearest =
-      *std::ranges::min_element(known, {}, [&](const auto& k) { return distance(word, k); });
-  const auto most = (std::max(word.size(), nearest.size()) + 2) / 3;
-  return distance(word, nearest) <= most ? std::optional(nearest) : std::nullopt;
+  const auto& nearest = *std::ranges::min_element(
+      known, {}, [&](const auto& k) { return std::pair(distance(wanted, small(k)), distance(word, k)); });
+  const auto changes = distance(wanted, small(nearest)), longest = std::max(word.size(), nearest.size());
+  return changes <= (longest + 2) / 3 && changes < longest ? std::optional(nearest) : std::nullopt;
 }
 
 std::string nearestHint(std::string_view word, std::span<const std::string> known) {

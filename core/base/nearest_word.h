@@ -11,8 +11,9 @@ namespace muster {
 
 /// The word of `known` that is nearest to `word`: the shortest one that begins with it, if it has three
 /// letters or more; else by Levenshtein's distance, in which two neighbours that have changed places are one
-/// change. The first of equal ones. Nothing if none begins with it and the distance is more than a third
-/// (rounded up) of the longer word's length: then `word` is no misspelling of any of them.
+/// change. Capitals count as small letters, unless words are equally near without them; the first of equal
+/// ones. Nothing if none begins with it and the distance is more than a third (rounded up) of the longer
+/// word's length, or all of it: then `word` is no misspelling of any of them.
 std::optional<std::string> nearestWord(std::string_view word, std::span<const std::string> known);
 
 /// The end of a message about a word that there is not: "; the nearest is rate", or "" if none is near.

@@ -12,6 +12,10 @@ TEST_CASE("the nearest word is the one with the fewest changes, of equal ones th
   CHECK(nearestWord("momenta", kKnown) == "momentum");
   CHECK(nearestWord("cvs", std::vector<std::string>{"mnist", "csv"}) == "csv");  // two have changed places
   CHECK(nearestWord("ab", std::vector<std::string>{"cba", "ba"}) == "ba");
+  CHECK(nearestWord("Y", std::vector<std::string>{"a", "b", "y"}) == "y");
+  CHECK(nearestWord("PRICE", std::vector<std::string>{"Prices", "price", "PRIZE"}) == "price");
+  CHECK(nearestWord("Ratf", std::vector<std::string>{"RATE", "rate"}) == "rate");  // four changes, and two
+  CHECK(nearestWord("INC", std::vector<std::string>{"in", "income"}) == "income");
 }
 
 TEST_CASE("a word that begins with what is given is nearer than any other, the shortest one first") {
@@ -29,6 +33,7 @@ TEST_CASE("a word that is more than a third away from all others has no nearest 
     CHECK_FALSE(nearestWord(far, kKnown));
     CHECK(nearestHint(far, kKnown).empty());
   }
+  CHECK_FALSE(nearestWord("q", std::vector<std::string>{"a"}));  // nothing is left of it
   CHECK_FALSE(nearestWord("lr", std::vector<std::string>{"data", "format", "network"}));
   CHECK_FALSE(nearestWord("rate", {}));
 }
