@@ -40,6 +40,9 @@ void requireCsv(std::string_view text, const std::filesystem::path& path) {
   if (text.starts_with("\xD0\xCF\x11\xE0"))
     throw FileError(path, "is an Excel workbook (xls), not CSV; save the sheet as CSV");
   if (text.starts_with("PAR1")) throw FileError(path, "is a Parquet file, not CSV");
+  if (const auto nul = text.find('\0'); nul != text.npos)
+    failAtLine(path, 1 + std::ranges::count(text.substr(0, nul), '\n'),
+               "a NUL byte, which no text has; the file is damaged, or UTF-16 to be saved as UTF-8");
 }
 
 [[noreturn]] void failNoNames(const std::filesystem::path& path) {

@@ -18,8 +18,8 @@ struct CsvRow {
 class CsvRows {
  public:
   /// @param text  may begin with a byte order mark of UTF-8. @param path  for messages, must outlive it.
-  /// @throws FileError if the text is UTF-16, or a zip archive or an Excel workbook; InvalidArgument for a
-  ///         separator that cannot be one.
+  /// @throws FileError if the text is UTF-16, or a zip archive or an Excel workbook, or naming the line of a
+  ///         NUL byte; InvalidArgument for a separator that cannot be one.
   CsvRows(std::string_view text, char separator, const std::filesystem::path& path);
 
   /// @throws FileError naming the line of a broken quote or line end, or with more than 2^20 columns.
