@@ -285,4 +285,11 @@ std::optional<double> daysIn(std::string_view cell, DateOrder order) {
   return zone && cell.empty() ? std::optional(*days + *time - *zone) : std::nullopt;
 }
 
+char separatorOfDate(std::string_view cell) {
+  using enum DateOrder;
+  const auto place = std::min(cell.find_first_of("-/."), cell.size());
+  if (place == cell.size() || place > 2 || daysIn(cell, YearMonthDay)) return 0;
+  return daysIn(cell, MonthDayYear) || daysIn(cell, DayMonthYear) ? cell[place] : '\0';
+}
+
 }  // namespace muster

@@ -44,6 +44,9 @@ bool hasDecimalComma(std::string_view cell);
 /// "2011 Q3", "2011 Jan", "2011-01", "2011-W05" (ISO 8601), with a space, "-" or "/" between.
 std::optional<double> daysIn(std::string_view cell, DateOrder order);
 
+/// The separator of a date of numbers alone whose year is last, as "/" of "3/19/2023"; 0 of all other cells.
+char separatorOfDate(std::string_view cell);
+
 /// Whether a date that `daysIn` reads names a day, and no quarter, month or week.
 bool namesDay(std::string_view cell);
 

@@ -24,13 +24,15 @@
 namespace muster {
 namespace {
 
-/// @throws FileError for a name that the table does not have.
-std::set<std::size_t> columnsNamed(const Table& table, std::span<const std::string> names) {
+/// @throws FileError for a name that the table does not have; InvalidArgument for one that is given twice.
+std::set<std::size_t> columnsNamed(const Table& table, std::span<const std::string> names,
+                                   std::string_view what) {
   std::set<std::size_t> found;
   for (const auto& name : names) {
     const auto column = table.find(trimmed(name));
     if (!column) throw FileError(table.origin(), detail::noColumn(name, table.names()));
-    found.insert(*column);
+    require(found.insert(*column).second, "column {} is given twice among those {}",
+            csvField(table.names()[*column]), what);
   }
   return found;
 }
@@ -190,7 +192,8 @@ InputDescription describeTable(const Table& table, const TableOptions& options,
   require(!rows.empty(), "describeTable: there are no rows");
   warnOfHeader(table);
   const auto label = table.labelColumn(options.label);
-  const auto wanted = columnsNamed(table, options.columns), unwanted = columnsNamed(table, options.leaveOut);
+  const auto wanted = columnsNamed(table, options.columns, "to learn from (data.columns)"),
+             unwanted = columnsNamed(table, options.leaveOut, "to leave out (data.leaveOut)");
   for (const auto* const columns : {&wanted, &unwanted})
     if (columns->contains(label))
       throw FileError(
@@ -198,6 +201,7 @@ InputDescription describeTable(const Table& table, const TableOptions& options,
           fmt::format("column {} is to be predicted, so it cannot be {}", csvField(table.names()[label]),
                       columns == &wanted ? "a column to learn from" : "left out"));
   InputDescription described{.format = table.format()};
+  if (!table.format().header) described.unnamedColumns = std::ssize(table.names());
   for (std::size_t c = 0; c < table.names().size(); ++c) {
     if (c == label || unwanted.contains(c) || (!wanted.empty() && !wanted.contains(c))) continue;
     requireUniqueName(table, c);

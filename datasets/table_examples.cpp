@@ -1,6 +1,7 @@
 #include "muster/datasets/table_examples.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,11 +9,14 @@
 #include <numeric>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/base/text_table.h"
 #include "muster/core/io/json_value.h"
 #include "muster/datasets/cell_values.h"
 #include "muster/datasets/detail/class_names.h"
 #include "muster/datasets/detail/csv_rows.h"
+#include "muster/datasets/detail/date_order.h"
+#include "muster/datasets/detail/unknown_words.h"
 
 namespace muster {
 namespace {
@@ -41,8 +45,9 @@ bool isReadOtherwise(const ColumnDescription& column, std::string_view cell) {
   using enum DateOrder;
   if (column.kind == ColumnKind::Date)
     return daysIn(cell, MonthDayYear) || daysIn(cell, DayMonthYear) || daysIn(cell, YearMonthDay);
-  const auto& unit = column.text.after;
-  if (!unit.empty() && cell.ends_with(unit)) cell.remove_suffix(unit.size());
+  const auto& [before, after, thousands] = column.text;
+  if (!before.empty() && cell.starts_with(before)) cell.remove_prefix(before.size());
+  if (!after.empty() && cell.ends_with(after)) cell.remove_suffix(after.size());
   return hasDecimalComma(cell);
 }
 
@@ -63,6 +68,35 @@ void requireFew(const Table& table, const ColumnDescription& column, std::size_t
   if (others < kLeastOthers || others <= read) return;
   failAt(table, first, column, table.cell(first, place),
          fmt::format("; {} of its {} values are none, too many to count as missing", others, read + others));
+}
+
+/// A date with a separator that the training did not have may have another order.
+/// @throws FileError naming the first one that two orders read differently, unless another date with its
+///         separator says the order.
+void requireKnownOrder(const Table& table, const ColumnDescription& column, std::size_t place,
+                       std::span<const std::int64_t> rows) {
+  if (column.kind != ColumnKind::Date) return;
+  const bool dayFirst = column.order == DateOrder::DayMonthYear;
+  // A file of an earlier version does not say which separators there were, and 31/12/2020 is frequent.
+  const std::string_view known = !column.separators.empty() ? column.separators
+                                 : dayFirst                 ? detail::kDateSeparators
+                                                            : "-/";
+  detail::UnsureDates unsure(column.order, known);
+  for (const auto row : rows) unsure.add(table.cell(row, place));
+  const auto cell = unsure.first();
+  if (cell.empty()) return;
+  const auto row = std::ranges::find(rows, cell, [&](auto r) { return table.cell(r, place); });
+  detail::failAtLine(
+      table.origin(), table.line(*row),
+      fmt::format(
+          "column {}: {} is {} with the {} first, as the model learned{}, and {} with the {} first; no "
+          "date with \"{}\" says which; write the year first, or data.dateOrder of a run file says it",
+          csvField(column.name), quoteJson(cell), detail::dayText(*daysIn(cell, column.order)),
+          dayFirst ? "day" : "month",
+          column.separators.empty()
+              ? ""
+              : fmt::format(" it of dates with \"{}\"", fmt::join(column.separators, "\" and \"")),
+          detail::dayText(unsure.otherDays(cell)), dayFirst ? "month" : "day", separatorOfDate(cell)));
 }
 
 /// The place of a value among sorted ones, from 0 to 1: linear between two of them, the middle of those that
@@ -136,6 +170,21 @@ float* writeCell(const ColumnDescription& column, const Table& table, std::int64
   return to;
 }
 
+/// Refuses a table whose columns have no names and may have other places than in the training.
+void requireSamePlaces(const InputDescription& description, const Table& table) {
+  const auto learned = description.unnamedColumns, here = std::ssize(table.names());
+  if (learned == 0 || table.format().header || here == learned) return;
+  const auto& label = description.targets.empty() ? description.label : description.targets.front().name;
+  const bool labelLast = label == fmt::format("{}", learned);
+  if (labelLast && here == learned - 1) return;  // new rows need none
+  throw FileError(
+      table.origin(),
+      fmt::format(
+          "has {} without names, and the training's table had {}; they are known by their places, so a "
+          "table must have all of them, in the same order{}",
+          plural(here, "column"), learned, labelLast ? "; the last one, the label, may be missing" : ""));
+}
+
 /// The places of columns in a table. @throws FileError naming all that are missing.
 template <typename Columns>
 std::vector<std::size_t> placesOf(const Table& table, const Columns& columns) {
@@ -162,6 +211,7 @@ std::vector<std::int64_t> allRows(const Table& table) {
 
 Tensor tableFeatures(const InputDescription& description, const Table& table,
                      std::span<const std::int64_t> rows) {
+  requireSamePlaces(description, table);
   const auto places = placesOf(table, description.columns);
   Tensor features = Tensor::empty({std::ssize(rows), description.features()});
   float* to = features.data<float>();
@@ -171,6 +221,8 @@ Tensor tableFeatures(const InputDescription& description, const Table& table,
       to = writeCell(description.columns[c], table, row, places[c], counts[c], to);
   for (std::size_t c = 0; c < places.size(); ++c)
     requireFew(table, description.columns[c], places[c], counts[c]);
+  for (std::size_t c = 0; c < places.size(); ++c)
+    requireKnownOrder(table, description.columns[c], places[c], rows);
   return features;
 }
 
@@ -198,7 +250,8 @@ Tensor tableLabels(const InputDescription& description, const Table& table,
     const auto found = classes.find(table.cell(row, place));
     if (!found)
       detail::failAtLine(table.origin(), table.line(row),
-                         fmt::format("there is no class {}; there are {}", quoteJson(table.cell(row, place)),
+                         fmt::format("there is no class {}; there are {}",
+                                     detail::withTwin(table.cell(row, place), description.classes),
                                      csvList(description.classes)));
     *to++ = *found;
   }

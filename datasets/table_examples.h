@@ -16,8 +16,10 @@ namespace muster {
 /// order; others are not read. Words without a feature are 0 in all of them, or 1 in the one of the others. A
 /// word among numbers or dates counts as missing, as in a training.
 /// @throws FileError naming all columns that the table lacks, or the line and column of a number with a
-///         decimal comma, of a date in another order, or of the first word among numbers or dates, where
-///         these are three or more, and over half of the column's values.
+///         decimal comma, of a date in another order or with a separator that the training did not have if it
+///         may have another one, or of the first word among numbers or dates, where these are three or more,
+///         and over half of the column's values; for a table without names of columns that has more or fewer
+///         than the training's.
 Tensor tableFeatures(const InputDescription& description, const Table& table,
                      std::span<const std::int64_t> rows);
 

@@ -128,10 +128,13 @@ void InputDescription::requireSameTensors(const InputDescription& other, std::st
   constexpr std::string_view kAdvice =
       "read the data by the model's own description (Network::inputDescription, readInputDescription)";
   requireSame(other, here, there);
-  for (std::size_t c = 0; c < columns.size(); ++c)
-    require(columns[c] == other.columns[c],
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    auto mine = columns[c];
+    mine.separators = other.columns[c].separators;  // they say what may be read, not how
+    require(mine == other.columns[c],
             "column {} has another filling, scale, quantile or order of dates in {} than in {}; {}",
-            columns[c].name, here, there, kAdvice);
+            mine.name, here, there, kAdvice);
+  }
   for (std::size_t t = 0; t < targets.size(); ++t)
     require(targets[t] == other.targets[t],
             "the number to predict, {}, has another mean or scale in {} than in {}; {}", targets[t].name,

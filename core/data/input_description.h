@@ -63,6 +63,9 @@ struct ColumnDescription {
   std::vector<std::string> words = {};  ///< with a feature each, in order
   bool others = false;                  ///< a feature after those of the words is 1 for any other word
   DateOrder order = DateOrder::YearMonthDay;
+  /// Between the parts of dates whose year is last, in the training rows, as "/" or "-.": of others the order
+  /// is not known. All three if the order was given; "" if it is not known which ones there were.
+  std::string separators = {};
   bool year = false, week = false, day = false;  ///< time of the year and of the day as cosine and sine, and
                                                  ///< the day of the week as seven features from Monday
 
@@ -105,6 +108,9 @@ struct PictureDescription {
 struct InputDescription {
   // of a table
   TableFormat format = {};
+  /// The columns of the training's table if it had no names of them, so that they are known by their places;
+  /// 0: it had names, or it is not known.
+  std::int64_t unnamedColumns = 0;
   std::vector<ColumnDescription> columns = {};  ///< in the order of the features
   std::vector<OmittedColumn> omitted = {};
   // of pictures

@@ -59,6 +59,7 @@ void visitColumn(Visitor& v, ColumnDescription& c) {
   }
   if (c.kind == ColumnKind::Date) {
     v.field("order", c.order);
+    unusual(v, "separators", c.separators, std::string());
     unusual(v, "year", c.year, false);
     unusual(v, "week", c.week, false);
     unusual(v, "day", c.day, false);
@@ -74,6 +75,7 @@ void visit(Visitor& v, InputDescription& d) {
     unusual(v, "separator", separator, std::string(","));
     require(separator.size() == 1, "separator: expected one character, found \"{}\"", separator);
     d.format.separator = separator.front();
+    unusual(v, "unnamedColumns", d.unnamedColumns, std::int64_t{0});
   }
   listOf(v, "columns", d.columns, [](Visitor& in, ColumnDescription& c) { visitColumn(in, c); });
   listOf(v, "omitted", d.omitted, [](Visitor& in, OmittedColumn& c) {

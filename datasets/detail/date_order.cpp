@@ -40,14 +40,6 @@ Counts countsOf(const Words& words) {
   return counts;
 }
 
-/// As "2020-12-31".
-std::string dayText(double days) {
-  const std::chrono::year_month_day date(std::chrono::sys_days(std::chrono::year(2000) / 1 / 1) +
-                                         std::chrono::days(static_cast<int>(std::floor(days))));
-  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
-                     static_cast<unsigned>(date.day()));
-}
-
 bool hasLongYear(std::string_view cell) {
   std::size_t digits = 0;
   for (const char c : cell) {
@@ -72,12 +64,43 @@ bool isOfAnyCentury(std::string_view cell) {
   return daysIn(other, DateOrder::MonthDayYear) || daysIn(other, DateOrder::DayMonthYear);
 }
 
+/// The other one where the year is last.
+DateOrder otherOf(DateOrder order) {
+  return order == DateOrder::DayMonthYear ? DateOrder::MonthDayYear : DateOrder::DayMonthYear;
+}
+
 }  // namespace
+
+std::string dayText(double days) {
+  const std::chrono::year_month_day date(std::chrono::sys_days(std::chrono::year(2000) / 1 / 1) +
+                                         std::chrono::days(static_cast<int>(std::floor(days))));
+  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                     static_cast<unsigned>(date.day()));
+}
+
+void UnsureDates::add(std::string_view cell) {
+  const char separator = order_ == DateOrder::YearMonthDay ? '\0' : separatorOfDate(cell);
+  if (separator == 0 || known_.find(separator) != known_.npos) return;
+  const auto days = daysIn(cell, order_), others = daysIn(cell, otherOf(order_));
+  if (!others)
+    dates_.insert_or_assign(separator, std::string_view());
+  else if (days && *days != *others)
+    dates_.emplace(separator, cell);
+}
+
+std::string_view UnsureDates::first() const {
+  const auto found = std::ranges::find_if(dates_, [](const auto& date) { return !date.second.empty(); });
+  return found == dates_.end() ? std::string_view() : found->second;
+}
+
+double UnsureDates::otherDays(std::string_view cell) const {
+  return daysIn(cell, otherOf(order_)).value();
+}
 
 Dates datesOf(const Words& words, std::optional<DateOrder> wanted) {
   using enum DateOrder;
   const auto counts = countsOf(words);
-  Dates dates{.order = YearMonthDay, .rows = counts.yearFirst, .ambiguous = {}};
+  Dates dates{.order = YearMonthDay, .rows = counts.yearFirst, .ambiguous = {}, .unsure = {}};
   if (std::max(counts.monthFirst, counts.dayFirst) <= counts.yearFirst || wanted == YearMonthDay)
     return dates;
   if (!wanted && counts.onlyMonthFirst > 0 && counts.onlyDayFirst > 0) return {};  // datesProblem says why
@@ -91,18 +114,26 @@ Dates datesOf(const Words& words, std::optional<DateOrder> wanted) {
   const auto other = dayFirst ? counts.monthFirst : counts.dayFirst;
   if (!wanted && nearlyAll(other - counts.yearFirst, dates.rows - counts.yearFirst))
     dates.ambiguous = counts.either;
+  UnsureDates unsure(dates.order);
+  for (const auto& [cell, rows] : words) unsure.add(cell);
+  if (!wanted && dates.ambiguous.empty()) dates.unsure = unsure.first();
   return dates;
 }
 
 void logReading(const std::string& name, const Words& words, const Dates& dates) {
-  if (!dates.ambiguous.empty()) {
-    const bool dayFirst = dates.order == DateOrder::DayMonthYear;
+  const bool dayFirst = dates.order == DateOrder::DayMonthYear;
+  if (!dates.ambiguous.empty())
     return logWarning(
         "column {}: its dates may have the day or the month first, and {} is read as {}, the {} first; "
         "data.dateOrder={} reads the {} first",
         csvField(name), quoteJson(dates.ambiguous), dayText(*daysIn(dates.ambiguous, dates.order)),
         dayFirst ? "day" : "month", dayFirst ? "monthDayYear" : "dayMonthYear", dayFirst ? "month" : "day");
-  }
+  if (!dates.unsure.empty())
+    logWarning(
+        "column {}: {} is read as {}, the {} first as in other dates of it, and no date with \"{}\" says so; "
+        "write all in one way",
+        csvField(name), quoteJson(dates.unsure), dayText(*daysIn(dates.unsure, dates.order)),
+        dayFirst ? "day" : "month", separatorOfDate(dates.unsure));
   std::optional<double> first, last;  // of the dates with years of two digits
   for (const auto& [cell, rows] : words)
     if (const auto day = daysIn(cell, dates.order); day && !hasLongYear(cell)) {

@@ -17,7 +17,32 @@ struct Dates {
   DateOrder order = DateOrder::YearMonthDay;
   std::int64_t rows = 0;  ///< whose values are dates
   std::string_view
-      ambiguous;  ///< a date that another order reads otherwise, if nearly all fit that one; or ""
+      ambiguous;            ///< a date that another order reads otherwise, if nearly all fit that one; or ""
+  std::string_view unsure;  ///< else a date as `UnsureDates::first`, or ""
+};
+
+/// All that `separatorOfDate` finds.
+inline constexpr std::string_view kDateSeparators = "-./";
+
+/// As "2020-12-31". @param days  since 2000.
+std::string dayText(double days);
+
+/// Finds dates that one order reads, and another one as other days, with a separator with which no date says
+/// which of the two it is: 05.09.2021 beside 09/27/2021.
+class UnsureDates {
+ public:
+  /// @param known  separators with which dates have this order.
+  explicit UnsureDates(DateOrder order, std::string_view known = {}) : order_(order), known_(known) {}
+  void add(std::string_view cell);
+  /// The first one, which must live on; "" if there is none.
+  std::string_view first() const;
+  /// As the other order reads it.
+  double otherDays(std::string_view cell) const;
+
+ private:
+  DateOrder order_;
+  std::string_view known_;
+  std::map<char, std::string_view> dates_ = {};  // [separator] the first date; "" if a date says its order
 };
 
 /// The order in which most values are dates: of several the year first, then the day after dots ("3.4.2020")

@@ -147,6 +147,22 @@ void logZeros(const std::string& name, const Values& values) {
           csvField(name), quoteJson(cell), numberIn(cell).value_or(0));
 }
 
+/// Says that numbers that are all dates as 20211231 are read as numbers.
+void logPackedDates(const std::string& name, const Values& values) {
+  constexpr std::size_t kLeast = 3;  // different ones; fewer may be so by chance
+  const auto dateIn = [](std::string_view cell) {
+    if (cell.size() != 8 || cell < "1900" || cell >= "2101") return std::string();
+    auto date = fmt::format("{}-{}-{}", cell.substr(0, 4), cell.substr(4, 2), cell.substr(6));
+    return daysIn(date, DateOrder::YearMonthDay) ? date : std::string();
+  };
+  if (values.words.size() < kLeast ||
+      std::ranges::any_of(values.words, [&](const auto& word) { return dateIn(word.first).empty(); }))
+    return;
+  const auto first = values.words.begin()->first;
+  logInfo("column {}: {} is read as a number, as all its values; if they are dates, write {}", csvField(name),
+          quoteJson(first), dateIn(first));
+}
+
 /// @param others  values that are neither numbers nor missing.
 Described numbersIn(const Table& table, std::size_t column, const Values& values, std::int64_t others,
                     bool named, const NumberText& text = {}) {
@@ -156,6 +172,7 @@ Described numbersIn(const Table& table, std::size_t column, const Values& values
     warnOfOthers(table, column, values, others,
                  values.tooLarge == others ? "number within float32's 3.4e38" : "number");
   logZeros(name, values);
+  logPackedDates(name, values);
   return ColumnDescription{.name = name,
                            .kind = ColumnKind::Number,
                            .filling = median(values.numbers),
@@ -184,7 +201,22 @@ Values readBy(const Read& read, Values values, const Table& table, std::size_t c
   return values;
 }
 
-ColumnDescription dateColumn(const std::string& name, const Values& values, DateOrder order, bool others) {
+/// The separators of dates that other orders do not read, or as other days; all if the order was given.
+std::string separatorsIn(const Values& values, DateOrder order, bool given) {
+  using enum DateOrder;
+  if (order == YearMonthDay) return {};
+  if (given) return std::string(kDateSeparators);
+  std::set<char> separators;
+  for (const auto& [cell, rows] : values.words)
+    if (const char separator = separatorOfDate(cell);
+        separator != 0 && daysIn(cell, MonthDayYear) != daysIn(cell, DayMonthYear))
+      separators.insert(separator);
+  return {separators.begin(), separators.end()};
+}
+
+/// @param given  whether the order was.
+ColumnDescription dateColumn(const std::string& name, const Values& values, DateOrder order, bool given,
+                             bool others) {
   const auto& days = values.numbers;
   const auto [first, last] = std::ranges::minmax(days);
   const bool byDay = std::ranges::any_of(values.words, [&](const auto& word) {
@@ -195,6 +227,7 @@ ColumnDescription dateColumn(const std::string& name, const Values& values, Date
           .filling = median(days),
           .missing = values.missing + values.marks > 0 || others,
           .order = order,
+          .separators = separatorsIn(values, order, given),
           .year = last - first > 366,
           .week = byDay && last - first > 14,
           .day = std::ranges::any_of(days, [](double d) { return d != std::floor(d); })};
@@ -291,7 +324,7 @@ Described describeColumn(const Table& table, std::size_t column, std::span<const
     if (others > 0) requireOneOrder(table, column, values, dates.order);
     logReading(name, values.words, dates);
     if (others > 0) warnOfOthers(table, column, read, others, "date");
-    return dateColumn(name, read, dates.order, others > 0);
+    return dateColumn(name, read, dates.order, dateOrder.has_value(), others > 0);
   }
   if (const auto text = numberTextOf(table, column, values.words)) {
     const auto read = readBy([&](auto cell) { return numberIn(cell, *text); }, values, table, column, rows);

@@ -149,6 +149,10 @@ TEST_CASE("a column is read as numbers, words or dates; what is unsure is told")
   reads(thrice("PC1", "PC2"), "words PC1|PC2");
   reads({"01008", "2001", "01008", "2001"}, "number 1504.5",
         {number("01008", "1008")[0] + "; if it is a code, letters before it make it a word"});
+  reads(
+      {"20210901", "20210930", "20211001"}, "number 20210930",
+      {"column x: \"20210901\" is read as a number, as all its values; if they are dates, write 2021-09-01"});
+  reads({"20210901", "20210931", "20211001"}, "number 20210931");
   // Numbers of many magnitudes, of more than five values, and such that do not count the rows.
   reads({"0", "-1", "2", "2", "5000.5"}, "number 2 log 2");  // the median of 1, 2, 2, 5000.5
   reads({"8", "1", "1", "1", "16", "2", "4", "32"}, "number 3 8 quantiles");
@@ -197,6 +201,62 @@ TEST_CASE("a column is read as numbers, words or dates; what is unsure is told")
   CHECK(textOf(described(column(slashes), {.dateOrder = DateOrder::DayMonthYear}).columns.front()) ==
         "date dayMonthYear 7398");
   CHECK(log.all().empty());
+  CHECK(columnOf({"3/14/2020", "5-15-2020", "5.5.2020", "2020-03-04"}).separators == "-/");
+  CHECK(columnOf({"2020-03-04", "2020-03-05", "3 Apr 2020"}).separators.empty());
+  CHECK(described(column(slashes), {.dateOrder = DateOrder::DayMonthYear}).columns.front().separators ==
+        "-./");
+}
+
+TEST_CASE("dates of new rows with a separator that the training did not have are refused, if unsure") {
+  const auto refused = [](const ColumnDescription& learned, std::string_view rows) {
+    return test::thrown<FileError>([&] { features(learned, fmt::format("when,y\n{}", rows)); });
+  };
+  ColumnDescription slashes{
+      .name = "when", .kind = ColumnKind::Date, .order = DateOrder::MonthDayYear, .separators = "/"};
+  ColumnDescription dots{
+      .name = "when", .kind = ColumnKind::Date, .order = DateOrder::DayMonthYear, .separators = "."};
+  const std::string end = " says which; write the year first, or data.dateOrder of a run file says it",
+                    monthFirst =
+                        "f.csv: line 3: column when: \"01.09.2021\" is 2021-01-09 with the month first, "
+                        "as the model learned",
+                    dayFirst = ", and 2021-09-01 with the day first; no date with \".\"" + end;
+  const std::string twoDots = "9/27/2021,1\n01.09.2021,1\n02.09.2021,1\n";
+  CHECK(refused(slashes, twoDots) == monthFirst + " it of dates with \"/\"" + dayFirst);
+  CHECK(refused(dots, "04/03/2020,1\n") ==
+        "f.csv: line 2: column when: \"04/03/2020\" is 2020-03-04 with the day first, as the model learned "
+        "it of dates with \".\", and 2020-04-03 with the month first; no date with \"/\"" +
+            end);
+  CHECK(refused(slashes, "01/09/2021,1\n2021-09-01,1\n1 Sep 2021,1\n05.05.2021,1\n").empty());
+  CHECK(refused(slashes, twoDots + "09.27.2021,1\n").empty());
+  CHECK_CONTAINS(refused(slashes, twoDots + "27.09.2021,1\n"), "is \"27.09.2021\"");
+  // Models of earlier versions do not say which separators they learned with.
+  slashes.separators = dots.separators = "";
+  CHECK(refused(slashes, twoDots) == monthFirst + dayFirst);
+  CHECK(refused(slashes, "01-09-2021,1\n").empty());
+  CHECK(refused(dots, "04/03/2020,1\n").empty());
+}
+
+TEST_CASE("a table without names of columns has as many as the training's, or no label") {
+  const auto bare = [](std::string_view rows) { return parseTable(rows, {.header = false}, "f.csv"); };
+  const auto read = bare("1.5,2,a\n2.5,3,b\n0.5,4,a\n");
+  const auto last = described(read), first = described(bare("a,2,1.5\nb,3,2.5\na,4,0.5\n"), {.label = "1"});
+  CHECK(last.unnamedColumns == 3);
+  CHECK(described(column({"1", "2"})).unnamedColumns == 0);
+  CHECK(InputDescription::fromJson(last.toJson()) == last);
+  const auto refused = [&](const InputDescription& description, std::string_view rows) {
+    return test::thrown<FileError>([&] { features(description, bare(rows)); });
+  };
+  const std::string places =
+      " without names, and the training's table had 3; they are known by their places, so a table must have "
+      "all of them, in the same order";
+  CHECK(refused(last, "7,1.5,2,a\n") ==
+        "f.csv: has 4 columns" + places + "; the last one, the label, may be missing");
+  CHECK(refused(first, "7,a,2,1.5\n") == "f.csv: has 4 columns" + places);
+  CHECK(refused(first, "2,1.5\n") == "f.csv: has 2 columns" + places);
+  CHECK(refused(last, "1.5,2\n").empty());
+  auto old = last;
+  old.unnamedColumns = 0;
+  CHECK(refused(old, "7,1.5,2,a\n").empty());
 }
 
 TEST_CASE("columns that say nothing, or identify rows, are left out with a reason") {
@@ -277,6 +337,9 @@ TEST_CASE(
         {"1,2 kg,14/3/2020\n",
          "column when must be a date as 12/31/2020 (month, day, year), and is \"14/3/2020\""}})
     CHECK(refused(good + good + row) == (*error == '\0' ? "" : fmt::format("f.csv: line 4: {}", error)));
+  const ColumnDescription dollars{.name = "x", .text = {.before = "$"}};
+  CHECK(test::thrown<FileError>([&] { features(dollars, "x,y\n$3,1\n\"$1,5\",1\n"); }) ==
+        "f.csv: line 3: column x must be a number as \"$5\", and is \"$1,5\"");
   CHECK(
       refused(good + low + good + low + low) ==
       "f.csv: line 3: column x must be a finite number, and is \"low\"; 3 of its 5 values are none, too many "
@@ -361,6 +424,8 @@ TEST_CASE("columns are chosen or left out by name") {
   CHECK(names({.leaveOut = {"b"}}) == Names{"a", "c"});
   CHECK(names({.columns = {"c", "b"}}) == Names{"b", "c"});
   CHECK(names({.label = "b", .regression = true, .leaveOut = {"y"}}) == Names{"a", "c"});
+  CHECK_REFUSED(described(read, {.columns = {"a", " a"}}),
+                "column a is given twice among those to learn from (data.columns)");
   CHECK(problem(read, {.leaveOut = {"cc"}}) == "f.csv: has no column \"cc\"; the nearest of its 4 is c");
   CHECK(problem(read, {.columns = {"a", "y"}}) ==
         "f.csv: column y is to be predicted, so it cannot be a column to learn from");

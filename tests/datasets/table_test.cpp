@@ -98,6 +98,15 @@ TEST_CASE("dates are days since 2000, with the time of the day") {
   CHECK(daysIn("2001-03", YearMonthDay) == 366 + 31 + 28);
   CHECK(daysIn("2000 W01", YearMonthDay) == 2);     // Monday 3 January
   CHECK(daysIn("2004-W53", YearMonthDay) == 1822);  // Monday 27 December: ISO 8601's example of 2004-W53-6
+  for (const auto& [cell, separator] : {std::pair("3/4/2000", '/'),
+                                        {"03.04.00", '.'},
+                                        {"31-12-2000 10:00", '-'},
+                                        {"2000-01-02", '\0'},
+                                        {"3-Apr-2000", '\0'},
+                                        {"13.14.2000", '\0'},
+                                        {"3.4", '\0'},
+                                        {"", '\0'}})
+    CHECK(separatorOfDate(cell) == separator);
   CHECK(namesDay("2000-01-02"));
   CHECK_FALSE(namesDay("2000-01"));
   for (const auto* const text : {"2001", "2001 Q5", "2001 Q0", "2001Mar", "200103", "2001-13", "2001 W54",

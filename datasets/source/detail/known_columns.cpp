@@ -4,6 +4,8 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/text_table.h"
+#include "muster/datasets/cell_values.h"
+#include "muster/datasets/detail/date_order.h"
 #include "muster/datasets/detail/describe_column.h"
 
 namespace muster::detail {
@@ -12,6 +14,21 @@ namespace {
 template <typename Column>
 bool has(const std::vector<Column>& columns, const std::string& name) {
   return std::ranges::find(columns, name, &Column::name) != columns.end();
+}
+
+bool among(const std::vector<std::string>& some, std::string_view name) {
+  return std::ranges::any_of(some, [&](const std::string& one) { return trimmed(one) == name; });
+}
+
+/// @throws InvalidArgument if the source leaves out a column from which a model has learned.
+void requireNoneLeftOut(const InputDescription& known, const DataSource& d, const Table& table) {
+  for (const auto& column : known.columns) {
+    if (!table.find(column.name)) continue;
+    require(d.columns.empty() || among(d.columns, column.name),
+            "data.columns does not name column {}, from which the model has learned", csvField(column.name));
+    require(!among(d.leaveOut, column.name),
+            "data.leaveOut names column {}, from which the model has learned", csvField(column.name));
+  }
 }
 
 /// Whether rows have a word that a model knows in this column.
@@ -27,9 +44,6 @@ bool hasKnownWord(const Table& table, const ColumnDescription& column, std::span
 TableOptions withoutOmitted(TableOptions options, const Table& table, const InputDescription& known) {
   if (known.empty()) return options;
   const auto& names = table.names();
-  const auto among = [](const std::vector<std::string>& some, const std::string& name) {
-    return std::ranges::find(some, name) != some.end();
-  };
   const auto& label = names[table.labelColumn(options.label)];
   std::erase_if(options.leaveOut, [&](const std::string& name) { return !among(names, name); });
   for (const auto& column : known.omitted)
@@ -40,6 +54,7 @@ TableOptions withoutOmitted(TableOptions options, const Table& table, const Inpu
 
 void requireSameColumns(InputDescription described, InputDescription known, const DataSource& d,
                         const Table& table, std::span<const std::int64_t> rows) {
+  requireNoneLeftOut(known, d, table);
   std::erase_if(described.columns, [&](const auto& column) { return has(known.omitted, column.name); });
   std::erase_if(known.columns, [&](const auto& column) {
     const auto omitted = std::ranges::find(described.omitted, column.name, &OmittedColumn::name);
@@ -57,13 +72,15 @@ void requireSameColumns(InputDescription described, InputDescription known, cons
   described.requireSame(known, d.train, "the model");
 }
 
-void requireSameOrder(const DataSource& d, const InputDescription& known) {
+InputDescription withOrder(InputDescription known, const DataSource& d) {
   const auto wanted = d.tableOptions().dateOrder;
-  for (const auto& column : known.columns)
-    require(!wanted || column.kind != ColumnKind::Date || column.order == DateOrder::YearMonthDay ||
-                column.order == *wanted,
-            "data.dateOrder is {}, and the model reads the dates of column {} as {}", d.dateOrder,
-            csvField(column.name), nameOf(column.order));
+  for (auto& column : known.columns) {
+    if (!wanted || column.kind != ColumnKind::Date || column.order == DateOrder::YearMonthDay) continue;
+    require(column.order == *wanted, "data.dateOrder is {}, and the model reads the dates of column {} as {}",
+            d.dateOrder, csvField(column.name), nameOf(column.order));
+    column.separators = kDateSeparators;
+  }
+  return known;
 }
 
 }  // namespace muster::detail

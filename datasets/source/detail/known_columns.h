@@ -16,11 +16,13 @@ TableOptions withoutOmitted(TableOptions options, const Table& table, const Inpu
 
 /// Refuses a table that means something else than a model's. What these rows do not show of a column does not
 /// count, if all have one value, say, or too few for ranks.
-/// @param described  these rows by themselves. @throws InvalidArgument naming the column or class that differs.
+/// @param described  these rows by themselves.
+/// @throws InvalidArgument naming the column or class that differs, or the option that leaves a column out.
 void requireSameColumns(InputDescription described, InputDescription known, const DataSource& d,
                         const Table& table, std::span<const std::int64_t> rows);
 
-/// @throws InvalidArgument if a model reads dates in another order than the source says.
-void requireSameOrder(const DataSource& d, const InputDescription& known);
+/// The model's description, to read dates with any separator in the order that the source says, if it does.
+/// @throws InvalidArgument if the model reads dates in another one.
+InputDescription withOrder(InputDescription known, const DataSource& d);
 
 }  // namespace muster::detail

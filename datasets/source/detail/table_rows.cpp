@@ -52,7 +52,7 @@ std::vector<std::int64_t> classesOf(const Table& table, const InputDescription& 
 }  // namespace
 
 std::vector<std::uint64_t> dealTestTable(const DataSource& d, LoadedData& into, bool logs) {
-  requireSameOrder(d, into.description);
+  into.description = withOrder(std::move(into.description), d);
   const auto test = readTable(d.test, d.tableFormat());
   auto labelled = labelledRows(test, labelOf(into.description), d.regression);
   if (const auto without = test.rows() - std::ssize(labelled); logs && without > 0) {
@@ -68,7 +68,7 @@ std::vector<std::uint64_t> dealTestTable(const DataSource& d, LoadedData& into, 
 
 PartHashes dealTable(const DataSource& d, const InputDescription& known, LoadedData& into,
                      std::string_view part) {
-  requireSameOrder(d, known);
+  const auto ordered = withOrder(known, d);
   const auto options = d.tableOptions();
   const auto train = readTable(d.train, d.tableFormat());
   const auto count = std::ssize(labelledRows(train, d.label, d.regression));
@@ -80,7 +80,7 @@ PartHashes dealTable(const DataSource& d, const InputDescription& known, LoadedD
   into.description = describeTable(train, withoutOmitted(options, train, known), rows.train);
   if (!known.empty()) {
     requireSameColumns(into.description, known, d, train, rows.train);
-    into.description = known;
+    into.description = ordered;
     if (part.empty())
       logUnknownWords(known, train);
     else if (const auto& wanted = rowsOf(rows, part); !wanted.empty())

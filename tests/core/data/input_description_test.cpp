@@ -21,6 +21,7 @@ using Change = void (*)(InputDescription&);
 InputDescription flowers(Change change = [](InputDescription&) {}) {
   InputDescription all{
       .format = {.header = false, .separator = '\t'},
+      .unnamedColumns = 5,
       .columns =
           {{.name = "size", .filling = 2.5, .missing = true, .logScale = 0.25, .quantiles = {0, 0.1, 4}},
            {.name = "colour", .kind = ColumnKind::Words, .words = {"blue", "red"}, .others = true},
@@ -28,6 +29,7 @@ InputDescription flowers(Change change = [](InputDescription&) {}) {
             .kind = ColumnKind::Date,
             .filling = 9000,
             .order = DateOrder::DayMonthYear,
+            .separators = "-.",
             .year = true,
             .week = true,
             .day = true}},
@@ -165,6 +167,7 @@ TEST_CASE("a network's description is in its copies, replicas and files") {
   other->setInputDescription(flowers([](auto& d) {
     d.omitted.clear();
     d.format.separator = ',';
+    d.columns[2].separators = "";
   }));
   loadState(*other, described);
   CHECK(other->inputDescription() == flowers());

@@ -1,5 +1,6 @@
 #include "muster/datasets/detail/date_order.h"
 
+#include "muster/datasets/cell_values.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/test.h"
 
@@ -33,6 +34,25 @@ TEST_CASE(
   CHECK(datesOf({{"3/4/2020 10:00:00.5", 1}}, {}).order == DateOrder::MonthDayYear);
 }
 
+TEST_CASE("a date is unsure if no date with its separator says the order") {
+  const auto first = [](const std::vector<std::string_view>& cells, DateOrder order, std::string_view known) {
+    UnsureDates unsure(order, known);
+    for (const auto cell : cells) unsure.add(cell);
+    return unsure.first();
+  };
+  using enum DateOrder;
+  CHECK(first({"5/5/2020", "3.4.2020", "5.6.2020"}, MonthDayYear, "/") == "3.4.2020");
+  CHECK(first({"3/4/2020"}, MonthDayYear, "/").empty());
+  CHECK(first({"3/4/2020"}, DayMonthYear, ".") == "3/4/2020");
+  CHECK(first({"3.4.2020", "3.14.2020", "3.5.2020"}, MonthDayYear, "/").empty());  // 14 says it
+  CHECK(first({"3.14.2020", "3-4-2020"}, MonthDayYear, "/") == "3-4-2020");
+  CHECK(first({"5.5.2020", "2020-03-04", "2020.3.4", "3 Apr 2020", "3.4", ""}, MonthDayYear, "/").empty());
+  CHECK(first({"3/4/2020"}, YearMonthDay, "").empty());  // it is none
+  CHECK(UnsureDates(MonthDayYear).otherDays("3/4/2020") == daysIn("2020-04-03", YearMonthDay));
+  CHECK(datesOf({{"9/27/2020", 5}, {"3.4.2020", 1}}, {}).unsure == "3.4.2020");
+  CHECK(datesOf({{"9/27/2020", 5}, {"3.4.2020", 1}}, MonthDayYear).unsure.empty());
+}
+
 TEST_CASE("readings of short years and of ambiguous dates are logged, others are not") {
   test::LogLines log;
   const auto say = [](const Cells& words) { logReading("in, out", words, datesOf(words, {})); };
@@ -46,6 +66,11 @@ TEST_CASE("readings of short years and of ambiguous dates are logged, others are
             "column \"in, out\": its dates with years of two digits are read as 1998-05-30 to 2020-03-14",
             "warning: column \"in, out\": its dates may have the day or the month first, and \"3/4/2020\" is "
             "read as 2020-03-04, the month first; data.dateOrder=dayMonthYear reads the day first"});
+  say({{"9/27/2020", 5}, {"3.4.2020", 1}});
+  CHECK(
+      log.all().back() ==
+      "warning: column \"in, out\": \"3.4.2020\" is read as 2020-03-04, the month first as in other dates of "
+      "it, and no date with \".\" says so; write all in one way");
 }
 
 TEST_CASE("what looks like dates and is none has a reason") {

@@ -194,7 +194,22 @@ TEST_CASE("rows by a model's description are compared with what the model learne
 
   days.columns[0] = {.name = "city", .kind = ColumnKind::Date, .order = DateOrder::MonthDayYear};
   const auto numbers = [](int i) { return fmt::format("{}/5/2020,{}", 3 + i % 2, 0.5 * (i % 4)); };
-  CHECK(load("city,size", numbers, days, {.dateOrder = "monthDayYear"}) == days);
+  days.columns[0].separators = ".";  // and the rows have others
+  CHECK_CONTAINS(thrown<FileError>([&] { load("city,size", numbers, days); }),
+                 "no date with \"/\" says which");
+  InputDescription any = days;
+  any.columns[0].separators = "-./";
+  CHECK(load("city,size", numbers, days, {.dateOrder = "monthDayYear"}) == any);
+  CHECK(loadTestData({.type = "csv",
+                      .train = "rows.csv",
+                      .test = tables.write("rows.csv", twelve("city,size", numbers)),
+                      .dateOrder = "monthDayYear"},
+                     days)
+            ->description == any);
+  CHECK_REFUSED(load("city,size", numbers, days, {.columns = {"size"}}),
+                "data.columns does not name column city, from which the model has learned");
+  CHECK_REFUSED(load("city,size", numbers, days, {.leaveOut = {"city"}}),
+                "data.leaveOut names column city, from which the model has learned");
   CHECK_REFUSED(
       load("city,size", numbers, days, {.dateOrder = "dayMonthYear"}),
       "data.dateOrder is dayMonthYear, and the model reads the dates of column city as monthDayYear");
