@@ -47,6 +47,22 @@ double target(const Table& table, std::int64_t row, std::size_t column, const Nu
   return *value;
 }
 
+/// Warns if most numbers to predict are equal for a network, which sees them scaled and in float32.
+void warnOfOutlier(const Table& table, std::size_t column, std::span<const std::int64_t> rows,
+                   const std::vector<double>& numbers, double mean, double deviation) {
+  std::set<double> different(numbers.begin(), numbers.end());
+  std::set<float> scaled;
+  for (const double x : numbers) scaled.insert(static_cast<float>((x - mean) / deviation));
+  if (2 * scaled.size() >= different.size()) return;
+  const auto largest = std::ranges::max_element(numbers, {}, [&](double x) { return std::abs(x - mean); });
+  const auto row = rows[static_cast<std::size_t>(largest - numbers.begin())];
+  logWarning(
+      "column {}: float32 tells {} of its {} different numbers apart, beside {} in line {}; leave such rows "
+      "out, or predict another number, as its logarithm",
+      csvField(table.names()[column]), scaled.size(), different.size(), quoteJson(table.cell(row, column)),
+      table.line(row));
+}
+
 TargetColumn scaleOf(const Table& table, std::size_t column, std::span<const std::int64_t> rows) {
   std::map<std::string_view, std::int64_t> words;
   for (const auto row : rows) ++words[table.cell(row, column)];
@@ -65,6 +81,7 @@ TargetColumn scaleOf(const Table& table, std::size_t column, std::span<const std
   double squares = 0;
   for (const double number : numbers) squares += std::pow(number - mean, 2);
   const double deviation = std::sqrt(squares / static_cast<double>(rows.size()));
+  warnOfOutlier(table, column, rows, numbers, mean, deviation);
   return {.name = table.names()[column], .mean = mean, .scale = deviation > 0 ? deviation : 1, .text = text};
 }
 

@@ -35,7 +35,7 @@ std::string remarkOn(const RegressionEvaluation& scores) {
       targets.size() == 1 ? printableText(targets.front().name) : std::string("their numbers");
   if (std::isnan(r2))
     return fmt::format(
-        "{} no different numbers, so {} not show how well {} predicted (R2 undefined)",
+        "{} no different numbers in float32, so {} not show how well {} predicted (R2 undefined)",
         scores.examples() == 1 ? "one held-out example has"
                                : fmt::format("the {} held-out examples have", scores.examples()),
         scores.examples() == 1 ? "it does" : "they do", targets.size() == 1 ? target + " is" : "they are");

@@ -503,6 +503,14 @@ TEST_CASE("a regression's target is scaled to mean 0 and deviation 1, may have a
   CHECK(found.targets.front().text == NumberText{.before = "$", .thousands = true});
   CHECK(std::ranges::equal(tableLabels(found, prices, allRows(prices)).span<float>(), Floats{-1, 1}));
 
+  const test::LogLines log;
+  std::string outlier = "x,y\n1.5,1e12\n";
+  for (int i = 0; i < 20; ++i) outlier += fmt::format("{}.5,{}\n", i % 7, i);
+  described(tableOf(outlier), regression);
+  CHECK(log.all() ==
+        Names{"warning: column y: float32 tells 2 of its 21 different numbers apart, beside \"1e12\" in line "
+              "2; leave such rows out, or predict another number, as its logarithm"});
+
   for (const auto& [text, error] :
        {std::pair{
             "x,\"y, in kg\"\n1.5,5\n2.5,5.0\n4.5,5\n",

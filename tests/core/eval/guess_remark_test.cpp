@@ -77,9 +77,9 @@ TEST_CASE("held-out numbers that are all equal do not show how well they are pre
   const Tensor fives = Tensor::of({5, 5}, {2, 1});
   const std::string price = "how well price is predicted (R2 undefined)";
   CHECK(guessRemark(regressed(fives, fives)) ==
-        "the 2 held-out examples have no different numbers, so they do not show " + price);
+        "the 2 held-out examples have no different numbers in float32, so they do not show " + price);
   CHECK(guessRemark(regressed(fives.rows(0, 1), fives.rows(0, 1))) ==
-        "one held-out example has no different numbers, so it does not show " + price);
+        "one held-out example has no different numbers in float32, so it does not show " + price);
 }
 
 TEST_CASE("a regression is compared with the mean, and few examples do not decide") {
