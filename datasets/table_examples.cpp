@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/base/text_table.h"
 #include "muster/core/io/json_value.h"
@@ -23,10 +24,14 @@ namespace {
 
 /// What a cell must be, as the model learned it.
 std::string wanted(const ColumnDescription& column, std::string_view cell) {
-  if (column.kind == ColumnKind::Date)
-    return column.order == DateOrder::YearMonthDay   ? "a date as 2020-12-31 (year, month, day)"
-           : column.order == DateOrder::DayMonthYear ? "a date as 31/12/2020 (day, month, year)"
-                                                     : "a date as 12/31/2020 (month, day, year)";
+  if (column.kind == ColumnKind::Date && column.order == DateOrder::YearMonthDay)
+    return "a date as 2020-12-31 (year, month, day)";
+  if (column.kind == ColumnKind::Date) {
+    const bool dayFirst = column.order == DateOrder::DayMonthYear;
+    const char separator = column.separators.empty() ? '/' : column.separators.front();
+    return fmt::format("a date as {}{}{}{}2020 ({}, year)", dayFirst ? 31 : 12, separator, dayFirst ? 12 : 31,
+                       separator, dayFirst ? "day, month" : "month, day");
+  }
   const auto& [before, after, thousands] = column.text;
   if ((before.empty() && after.empty()) || exceedsFloat(cell, column.text))
     return std::string(numberWanted(cell, column.text));
@@ -70,33 +75,34 @@ void requireFew(const Table& table, const ColumnDescription& column, std::size_t
          fmt::format("; {} of its {} values are none, too many to count as missing", others, read + others));
 }
 
-/// A date with a separator that the training did not have may have another order.
+/// A date with a separator that the training did not have may have another order. Warns if the training may
+/// have had it.
 /// @throws FileError naming the first one that two orders read differently, unless another date with its
 ///         separator says the order.
 void requireKnownOrder(const Table& table, const ColumnDescription& column, std::size_t place,
                        std::span<const std::int64_t> rows) {
   if (column.kind != ColumnKind::Date) return;
   const bool dayFirst = column.order == DateOrder::DayMonthYear;
-  // A file of an earlier version does not say which separators there were, and 31/12/2020 is frequent.
-  const std::string_view known = !column.separators.empty() ? column.separators
-                                 : dayFirst                 ? detail::kDateSeparators
-                                                            : "-/";
+  // A file of an earlier version does not say which separators there were.
+  const bool old = column.separators.empty();
+  const std::string_view known = !old ? column.separators : dayFirst ? "." : "-/";
   detail::UnsureDates unsure(column.order, known);
   for (const auto row : rows) unsure.add(table.cell(row, place));
   const auto cell = unsure.first();
   if (cell.empty()) return;
-  const auto row = std::ranges::find(rows, cell, [&](auto r) { return table.cell(r, place); });
-  detail::failAtLine(
-      table.origin(), table.line(*row),
-      fmt::format(
-          "column {}: {} is {} with the {} first, as the model learned{}, and {} with the {} first; no "
-          "date with \"{}\" says which; write the year first, or data.dateOrder of a run file says it",
-          csvField(column.name), quoteJson(cell), detail::dayText(*daysIn(cell, column.order)),
-          dayFirst ? "day" : "month",
-          column.separators.empty()
-              ? ""
-              : fmt::format(" it of dates with \"{}\"", fmt::join(column.separators, "\" and \"")),
-          detail::dayText(unsure.otherDays(cell)), dayFirst ? "month" : "day", separatorOfDate(cell)));
+  const auto line =
+      table.line(*std::ranges::find(rows, cell, [&](std::int64_t row) { return table.cell(row, place); }));
+  const auto problem = fmt::format(
+      "column {}: {} is {} with the {} first, as the model learned{}, and {} with the {} first; no date with "
+      "\"{}\" says which",
+      csvField(column.name), quoteJson(cell), detail::dayText(*daysIn(cell, column.order)),
+      dayFirst ? "day" : "month",
+      old ? "" : fmt::format(" it of dates with \"{}\"", fmt::join(column.separators, "\" and \"")),
+      detail::dayText(unsure.otherDays(cell)), dayFirst ? "month" : "day", separatorOfDate(cell));
+  if (old && dayFirst)  // 31/12/2020 is frequent, too
+    return logWarning("{}: line {}: {}; the model's order is taken", table.origin().string(), line, problem);
+  detail::failAtLine(table.origin(), line,
+                     problem + "; write the year first, or data.dateOrder of a run file says it");
 }
 
 /// The place of a value among sorted ones, from 0 to 1: linear between two of them, the middle of those that

@@ -229,11 +229,17 @@ TEST_CASE("dates of new rows with a separator that the training did not have are
   CHECK(refused(slashes, "01/09/2021,1\n2021-09-01,1\n1 Sep 2021,1\n05.05.2021,1\n").empty());
   CHECK(refused(slashes, twoDots + "09.27.2021,1\n").empty());
   CHECK_CONTAINS(refused(slashes, twoDots + "27.09.2021,1\n"), "is \"27.09.2021\"");
+  CHECK_CONTAINS(refused(dots, "12.31.2021,1\n"), "must be a date as 31.12.2020 (day, month, year), and is");
   // Models of earlier versions do not say which separators they learned with.
   slashes.separators = dots.separators = "";
   CHECK(refused(slashes, twoDots) == monthFirst + dayFirst);
   CHECK(refused(slashes, "01-09-2021,1\n").empty());
+  const test::LogLines log;
   CHECK(refused(dots, "04/03/2020,1\n").empty());
+  CHECK(log.all() ==
+        Names{"warning: f.csv: line 2: column when: \"04/03/2020\" is 2020-03-04 with the day first, as "
+              "the model learned, and 2020-04-03 with the month first; no date with \"/\" says which; "
+              "the model's order is taken"});
 }
 
 TEST_CASE("a table without names of columns has as many as the training's, or no label") {
