@@ -20,6 +20,7 @@ bool isCrossEntropy(const LossHead& head) {
 StepScore BatchPasses::gradient(const Batch& batch) {
   const Batch& onDevice = there(batch);
   auto& program = forward(onDevice, true);
+  requireLabelValues(plan_, batch);
   const StepScore score = lossOf(plan_, program, onDevice, true, context_);
   StepInfo info = infoOf(onDevice, seed_, true);
   info.lossWeight = score.weight;
@@ -30,7 +31,9 @@ StepScore BatchPasses::gradient(const Batch& batch) {
 StepScore BatchPasses::loss(const Batch& batch) {
   ContextScope scope(context_);
   const Batch& onDevice = there(batch);
-  return lossOf(plan_, forward(onDevice, false), onDevice, false, context_);
+  auto& program = forward(onDevice, false);
+  requireLabelValues(plan_, batch);
+  return lossOf(plan_, program, onDevice, false, context_);
 }
 
 void BatchPasses::output(const Batch& batch, Tensor& out) {
@@ -43,7 +46,10 @@ std::optional<StepScore> BatchPasses::outputAndLoss(const Batch& batch, Tensor& 
   const Batch& onDevice = there(batch);
   auto& program = forward(onDevice, false);
   std::optional<StepScore> score;
-  if (computesLoss(batch)) score = lossOf(plan_, program, onDevice, false, context_);
+  if (computesLoss(batch)) {
+    requireLabelValues(plan_, batch);
+    score = lossOf(plan_, program, onDevice, false, context_);
+  }
   predict(program, 0, out);
   return score;
 }

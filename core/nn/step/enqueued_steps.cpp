@@ -10,7 +10,9 @@
 namespace muster::detail {
 
 StepTicket EnqueuedSteps::enqueue(const Batch& batch, StepWork work) {
-  auto& owner = programs_.get(plan_, sizeOf(batch), true, network_.context());
+  const BatchSize size = sizeOf(batch);
+  requireLabelValues(plan_, batch);
+  auto& owner = programs_.get(plan_, size, true, network_.context());
   StepRunner& steps = runner(owner, batch);
   StagingSlot& slot = steps.begin(batch);
   if (work == StepWork::Update) {

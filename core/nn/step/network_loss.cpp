@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/step/label_values.h"
 #include "muster/core/nn/step/network_batch.h"
 #include "muster/core/ops/elementwise.h"
 
@@ -72,6 +73,12 @@ Task taskOf(const NetworkPlan& plan) {
   if (!output.head || output.head->activation == Activation::Softmax) return Task::Classification;
   if (output.head->loss != Loss::BinaryCrossEntropy) return Task::Regression;
   return plan.shapeOf(output.value)[-1] > 1 ? Task::Labels : Task::Classification;
+}
+
+void requireLabelValues(const NetworkPlan& plan, const Batch& batch) {
+  const bool several = plan.outputs.size() > 1;
+  for (const auto& output : plan.outputs)
+    naming(plan, output, [&] { requireLabelValues(plan, output, batch, several); });
 }
 
 StepScore lossOf(const NetworkPlan& plan, NetworkProgram& program, const Batch& batch, bool derivatives,

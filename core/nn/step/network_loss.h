@@ -20,6 +20,10 @@ void requireLoss(const NetworkPlan& plan);
 /// What the first output predicts, see Network::task.
 Task taskOf(const NetworkPlan& plan);
 
+/// Checks the values of float labels, see label_values.h. @param batch  as the step is given it: labels that
+/// are on a GPU already are not checked.
+void requireLabelValues(const NetworkPlan& plan, const Batch& batch);
+
 /// The score of the outputs that `program` holds; waits for it.
 /// @param derivatives  also writes the output gradients.
 StepScore lossOf(const NetworkPlan& plan, NetworkProgram& program, const Batch& batch, bool derivatives,

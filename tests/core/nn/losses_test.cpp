@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "muster/core/data/in_memory.h"
 #include "muster/core/nn/own_output.h"
 #include "muster/parallel/parallel_wrapper.h"
@@ -154,10 +156,53 @@ TEST_CASE("one sigmoid output learns two classes from class indices as from numb
   CHECK(model.evaluate(byIndex).loss() == doctest::Approx(model.score(indices)).epsilon(1e-6));
 }
 
+TEST_CASE(
+    "float labels that are no probabilities are refused, by training and score, except in rows of weight 0") {
+  const Output binary{.units = 2, .loss = Loss::BinaryCrossEntropy}, classes{.classes = 3};
+  const auto refused = [](const Output& output, const std::vector<float>& labels, const Shape& mask = {}) {
+    const std::int64_t width = output.units + output.classes, rows = std::ssize(labels) / width;
+    Batch batch = batchOf(Tensor::zeros({rows, 3}), Tensor::of(labels, {rows, width}));
+    if (!mask.empty()) {
+      Tensor weights = Tensor::zeros({rows});
+      weights.data<float>()[0] = 1;
+      batch.masks.push_back({"labels", weights});
+    }
+    auto model = network(output);
+    model.init();
+    ListIterator data({batch});
+    const auto text = thrown<InvalidArgument>([&] { model.score(batch); });
+    CHECK_CONTAINS(thrown<InvalidArgument>([&] { model.fit(data); }), text);
+    return text;
+  };
+  CHECK(refused(binary, {0, 1, 255, 0}) == "loss: the label of row 1, column 0, is 255, expected 0 to 1");
+  CHECK(refused({.units = 1, .loss = Loss::BinaryCrossEntropy}, {0, -1}) ==
+        "loss: the label of row 1 is -1, expected 0 to 1");
+  CHECK(refused(classes, {0, 1, 0, -1, 2, 0}) ==
+        "loss: the label of row 1, column 0, is -1, expected a share of the class, 0 to 1");
+  CHECK(refused(classes, {0, 1, 0, 1, 0, 1}) ==
+        "loss: the labels of row 1, its shares of the classes, sum to 2, expected 1; where several classes "
+        "apply at once, take sigmoid outputs with BinaryCrossEntropy");
+  CHECK(refused(classes, {0, 0, 0}) ==
+        "loss: the labels of row 0, its shares of the classes, sum to 0, expected 1; a row that has no class "
+        "takes weight 0 in the mask");
+  CHECK(refused(classes, {0.5f, 0.2f, 0.2f}) ==
+        "loss: the labels of row 0, its shares of the classes, sum to 0.9, expected 1");
+  CHECK(refused(classes, {0, 1, 0, 1, 0, 1}, {2}) == "");
+  CHECK(refused(binary, {0, 1, 255, 0}, {2}) == "");
+  CHECK(refused(classes, {0.3334f, 0.3333f, 0.3334f}) == "");
+  CHECK(refused(binary, {0.25f, 1}) == "");
+}
+
 TEST_CASE("the gradients of all losses agree with central differences, of labels of all kinds, with a mask") {
   const Batch targets = targetBatch({3}, 6, 2, 5), classes = classBatch({3}, 6, 4, 5);
   Batch masked = classes;
   masked.masks.push_back({"mask", Tensor::of({1, 0, 0.5f, 1, 0, 2}, {6})});
+  Batch shares = targetBatch({3}, 6, 4, 5);
+  for (std::int64_t n = 0; n < 6; ++n) {
+    const auto row = shares.labels[0].value.span<float>().subspan(static_cast<std::size_t>(n) * 4, 4);
+    const float sum = std::accumulate(row.begin(), row.end(), 0.0f);
+    for (float& share : row) share /= sum;
+  }
   const auto check = [](const Output& output, const Batch& batch) {
     CAPTURE(nameOf(output.loss));
     auto model = network(output);
@@ -170,7 +215,7 @@ TEST_CASE("the gradients of all losses agree with central differences, of labels
   for (const auto activation : {Activation::Tanh, Activation::GELU, Activation::Softmax})
     check({.units = 2, .loss = Loss::MeanSquaredError, .activation = activation}, targets);
   check({.classes = 4, .labelSmoothing = 0.2}, classes);
-  for (const Batch& batch : {classes, masked, targetBatch({3}, 6, 4, 5)}) check({.classes = 4}, batch);
+  for (const Batch& batch : {classes, masked, shares}) check({.classes = 4}, batch);
 }
 
 TEST_CASE("options of a loss out of range, or of another loss, are refused") {
