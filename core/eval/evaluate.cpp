@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "muster/core/base/error.h"
+#include "muster/core/data/naming_batch.h"
 #include "muster/core/data/next_batch.h"
 #include "muster/core/data/output_names.h"
 #include "muster/core/data/training_reads.h"
@@ -83,7 +84,8 @@ AnyEvaluation evaluateTask(Model& model, DataSetIterator& data, std::optional<Ta
   data.reset(0);
   for (; nextBatch(data, batch); ++stamp.sequence) {
     batch.stamp = stamp;
-    evaluateBatch(model, batch, evaluation, task);
+    namingBatch([&] { return fmt::format("evaluate: batch {}", stamp.sequence + 1); },
+                [&] { evaluateBatch(model, batch, evaluation, task); });
     stamp.firstExample += batch.examples();
   }
   require(evaluation.has_value(), "evaluate: the data set has no batches");

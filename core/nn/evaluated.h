@@ -21,8 +21,8 @@ class Evaluated {
   /// Runs the model over all batches of `data`, whose iterator is reset to epoch 0 first, and compares its
   /// predictions with the labels (Model::outputName): by the model's own task (Model::task), with its own
   /// loss, or by the given one.
-  /// @throws InvalidArgument if there are no batches, labels and predictions do not match, or a training
-  ///         reads the iterator; NonFinitePrediction; what the iterator throws.
+  /// @throws InvalidArgument if there are no batches, a training reads the iterator, or labels and predictions
+  ///         do not match, naming the batch; NonFinitePrediction; what the iterator throws.
   virtual AnyEvaluation evaluateTask(DataSetIterator& data, std::optional<Task> task = {}) = 0;
   /// Counts the predictions of a classifier. @throws as `evaluateTask`.
   Evaluation evaluate(DataSetIterator& data);

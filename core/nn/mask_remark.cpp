@@ -58,22 +58,52 @@ Padding paddingIn(const Tensor& features, const Tensor& mask) {
   return {};
 }
 
+const NamedTensor* featuresOf(const detail::NetworkPlan& plan, const Batch& batch,
+                              const detail::NetworkInput& input) {
+  const auto found = plan.inputs.size() == 1
+                         ? batch.features.begin()
+                         : std::ranges::find(batch.features, input.name, &NamedTensor::name);
+  return found == batch.features.end() ? nullptr : &*found;
+}
+
+/// Whether the mask marks steps of an input, or a layer or loss reads it for steps that the network makes.
+bool hasEffect(const detail::NetworkPlan& plan, const Batch& batch, const Shape& mask) {
+  for (const auto& input : plan.inputs) {
+    const NamedTensor* const found = featuresOf(plan, batch, input);
+    if (!found) continue;
+    const Shape shape = found->source
+                            ? found->source->onCpu().shape().dropFirst().prepend(found->value.elements())
+                            : found->value.shape();
+    if (mask.rank() == 2 && (input.indices ? shape.rank() == 2 : shape.rank() >= 3) && shape[0] == mask[0] &&
+        shape[1] == mask[1])
+      return true;
+  }
+  return std::ranges::any_of(
+             plan.nodes,
+             [](const auto& node) { return node.module->paddingUse() == PaddingUse::ReadsMask; }) ||
+         std::ranges::any_of(plan.outputs,
+                             [&](const auto& output) { return plan.shapeOf(output.value).rank() == 2; });
+}
+
 }  // namespace
 
 std::string maskRemark(const Model& model, const Batch& first) {
   const auto* const network = dynamic_cast<const Network*>(&model);
   const Tensor* const mask = first.sequenceMask();
-  if (network == nullptr || mask == nullptr || mask->dtype() != DType::Float32 || mask->shape().rank() != 2 ||
-      !mask->device().isCpu())
-    return {};
+  if (network == nullptr || mask == nullptr || mask->dtype() != DType::Float32) return {};
   const auto& plan = detail::NetworkProbe::of(*network).plan;
+  if (!hasEffect(plan, first, mask->shape()))
+    return fmt::format(
+        "the batches' mask called features, {}, has no effect, as it marks steps of sequences and the "
+        "network "
+        "has no such input; weights of examples have another name, such as labels",
+        mask->shape().toString());
+  if (mask->shape().rank() != 2 || !mask->device().isCpu()) return {};
   const bool atEnd = onlyAtEnd(*mask);
   std::vector<Padding> held;  // [value]
   for (const auto& input : plan.inputs) {
-    const auto found = plan.inputs.size() == 1
-                           ? first.features.begin()
-                           : std::ranges::find(first.features, input.name, &NamedTensor::name);
-    const bool read = !input.indices && found != first.features.end();
+    const NamedTensor* const found = featuresOf(plan, first, input);
+    const bool read = !input.indices && found != nullptr;
     held.push_back(read ? paddingIn(found->gathered(), *mask) : Padding());
   }
   for (const auto& node : plan.nodes) {

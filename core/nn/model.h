@@ -125,9 +125,9 @@ class Model : public detail::Predictor, public detail::TrainingCounters, public 
 
   /// Trains on the calling thread: for each epoch resets the iterator and takes a step for each batch. After
   /// a checkpoint was loaded, it continues there; the rest of an epoch is the first of the `epochs`.
-  /// @throws InvalidArgument for epochs < 0, or if another training reads the iterator; FileError for a
-  ///         checkpoint with impossible numbers; NonFiniteScore naming the batch; whatever the iterator or a
-  ///         listener throws.
+  /// @throws InvalidArgument for epochs < 0, if another training reads the iterator, or naming the batch that
+  ///         the model refuses; FileError for a checkpoint with impossible numbers; NonFiniteScore naming the
+  ///         batch; whatever the iterator or a listener throws.
   void fit(DataSetIterator& data, std::int64_t epochs = 1) { fit(data, epochs, {}); }
   /// As above, and ends like `stopFit` once `stop` is requested, also if it was requested before the call.
   void fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop);

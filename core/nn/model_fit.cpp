@@ -8,6 +8,7 @@
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/data/joining_iterator.h"
+#include "muster/core/data/naming_batch.h"
 #include "muster/core/data/next_batch.h"
 #include "muster/core/data/non_finite_value.h"
 #include "muster/core/data/training_reads.h"
@@ -28,14 +29,10 @@ using Clock = std::chrono::steady_clock;
 /// Made beforehand: throwing a copy allocates nothing with operator new.
 const OutOfMemory kShortage("fit: memory has run out");
 
-/// Returns the result of `call`; the error for a non-finite score names the batch.
+/// Returns the result of `call`; errors for data or a non-finite score name the batch.
 template <typename Call>
 auto named(const BatchStamp& stamp, Call call) {
-  try {
-    return call();
-  } catch (const NonFiniteScore& error) {
-    throw NonFiniteScore(fmt::format("{}: {}", stamp.toString(), error.what()));
-  }
+  return namingBatch([&] { return stamp.toString(); }, std::move(call));
 }
 
 /// A model that trains by itself: one worker that merges after each step.

@@ -54,15 +54,22 @@ TEST_CASE("a prediction that is NaN is named by its place in the data, not in it
             .starts_with("evaluation: a prediction for example 2, step 2 is NaN"));
 }
 
+TEST_CASE("a label that is out of range is named with its batch") {
+  CHECK_CONTAINS(thrown<InvalidArgument>([&] {
+                   matrixOf({pairs({1, 0}, {1, 0}), batchOf(Tensor::zeros({1, 2}), integers({7}))});
+                 }),
+                 "evaluate: batch 2: ");
+}
+
 TEST_CASE("models and data that cannot be evaluated are refused") {
   CHECK_REFUSED(matrixOf({}), "evaluate: the data set has no batches");
   Batch unlabelled = pairs({1, 0}, {1, 0});
   unlabelled.labels.clear();
-  CHECK_REFUSED(matrixOf({unlabelled}), "evaluate: a batch has no labels");
+  CHECK_REFUSED(matrixOf({unlabelled}), "evaluate: batch 1: evaluate: a batch has no labels");
   const Tensor picture = Tensor::zeros({1, 1, 2, 2});
   CHECK_REFUSED(
       matrixOf({batchOf(picture, picture)}),
-      "evaluate: expected predictions [N, classes] or [N, T, classes], got float32 [1, 1, 2, 2] on cpu");
+      "evaluate: batch 1: evaluate: expected predictions [N, classes] or [N, T, classes], got float32 [1, 1, 2, 2] on cpu");
 }
 
 }  // namespace

@@ -186,7 +186,7 @@ TEST_CASE(
   CHECK_REFUSED(model.step(batch), noLoss);
   CHECK_REFUSED(model.score(batch), noLoss);
   InMemoryDataSetIterator data(batch.features[0].value, batch.labels[0].value, 3);
-  CHECK_REFUSED(model.fit(data), noLoss);
+  CHECK_REFUSED(model.fit(data), "batch 1 of epoch 1: " + noLoss);
   CHECK(model.iteration() == 0);
   CHECK(sameBits(model.clone()->output(batch.features[0].value), model.output(batch.features[0].value)));
 }

@@ -85,3 +85,32 @@ TEST_CASE("fit does not warn if padding is zeros or reaches no layer that ignore
                              Layer(Conv1d{.outChannels = 2, .kernel = 2, .causal = true})})
     CHECK(warned({steps, LayerNorm{}, MeanOverTime{}, kOutput}, kAtEnd, 9) == "");
 }
+
+TEST_CASE("fit warns once of a mask called features that fits no sequence") {
+  const auto warnedOf = [](const Tensor& features, const Tensor& mask, std::vector<Layer> layers) {
+    const test::LogLines lines;
+    MultiLayerNetwork network({.layers = std::move(layers)});
+    InMemoryDataSetIterator data(features, test::integers({0, 1}), 2);
+    data.setMasks({{"features", mask}});
+    network.fit(data, 2);
+    std::string said;
+    for (const auto& line : lines.all())
+      if (line.find("no effect") != line.npos) said += line;
+    return said;
+  };
+  const Tensor weights = Tensor::of({1, 0}, {2}), steps = Tensor::of(kReal, {2, 3});
+  const auto remark = [](std::string_view shape) {
+    return fmt::format(
+        "warning: fit: the batches' mask called features, {}, has no effect, as it marks steps of sequences "
+        "and "
+        "the network has no such input; weights of examples have another name, such as labels",
+        shape);
+  };
+  CHECK(warnedOf(Tensor::zeros({2, 6}), weights, {kOutput}) == remark("[2]"));
+  CHECK(warnedOf(Tensor::zeros({2, 3}), steps, {kOutput}) == remark("[2, 3]"));
+  CHECK(warnedOf(Tensor::zeros({2, 3, 2}), weights, {Flatten{}, kOutput}) == remark("[2]"));
+  CHECK(warnedOf(Tensor::zeros({2, 3, 2}), steps, {Flatten{}, kOutput}) == "");
+  CHECK(warnedOf(Tensor::zeros({2, 6}), steps, {Reshape{.shape = {3, 2}}, LastStep{}, kOutput}) == "");
+  CHECK(warnedOf(Tensor::zeros({2, 3}, DType::Int64), steps,
+                 {Embedding{.vocabulary = 2, .features = 2}, Flatten{}, kOutput}) == "");
+}

@@ -56,7 +56,19 @@ TEST_CASE("a model that needs a first batch reports that there is none") {
   CHECK_REFUSED(wrapper.fit(none), "fit: the data set has no batches");
   CHECK_REFUSED(open.evaluate(none), "evaluate: the data set has no batches");
   auto data = ToyIterator::ofValues({2});
-  CHECK_REFUSED(open.evaluate(data), "network: call init() first, or give an input shape");
+  CHECK_REFUSED(open.evaluate(data), "evaluate: batch 1: network: call init() first, or give an input shape");
+}
+
+TEST_CASE("a batch that the model refuses is named, by fit as by the wrapper") {
+  const Batch right = test::classBatch({2}, 4, 3, 1);
+  Batch wrong = test::classBatch({2}, 4, 3, 2);
+  wrong.labels.front().value.at<std::int64_t>(2) = 7;
+  test::ListIterator data({right, right, wrong});
+  MultiLayerNetwork model({.inputShape = {2}, .layers = {Output{.classes = 3}}});
+  const std::string problem = "batch 3 of epoch 1: loss: the label of row 2 is 7, expected 0 to 2";
+  CHECK_REFUSED(model.fit(data), problem);
+  auto wrapper = ParallelWrapper::Builder(model).workers(1).pinThreads(false).build();
+  CHECK_CONTAINS(test::thrown<TrainingError>([&] { wrapper.fit(data); }), problem);
 }
 
 TEST_CASE(

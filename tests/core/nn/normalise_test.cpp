@@ -166,7 +166,7 @@ TEST_CASE("a layer that was never fitted computes nothing, and says what to call
   CHECK_REFUSED(model.gradient(batch), advice);
   CHECK_REFUSED(model.forward(batch.features[0].value, out), advice);
   ListIterator data(table());
-  CHECK_REFUSED(model.evaluate(data), advice);
+  CHECK_REFUSED(model.evaluate(data), "evaluate: batch 1: " + advice);
   model.fit(data);
   CHECK(model.normalisationFitted());
   model.init();
