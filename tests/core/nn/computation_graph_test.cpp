@@ -129,7 +129,7 @@ TEST_CASE(
   CHECK(evaluated().examples() == 2);
   batch.labels.back().name = "number";
   CHECK(test::thrown<InvalidArgument>(evaluated) ==
-        "network: the batch has no labels called digit; it has size, number");
+        "evaluate: batch 1: network: the batch has no labels called digit; it has size, number");
 }
 
 TEST_CASE("the order of the vertices does not matter") {
