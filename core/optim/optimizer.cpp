@@ -183,6 +183,16 @@ double Optimizer::applyUnchecked(const UpdateBlocks& blocks, std::int64_t iterat
                                 context);
 }
 
+double Optimizer::learningRate(std::int64_t iteration, std::int64_t epoch) const {
+  const Schedule& schedule = options_.updater.learningRate();
+  const double rate = schedule.at(iteration, epoch);
+  if (!(rate >= 0 && std::isfinite(rate))) [[unlikely]]
+    throw InvalidArgument(fmt::format(
+        "schedule {}: the learning rate must be finite and not negative, but at iteration {} it is {}",
+        schedule.type(), iteration, rate));
+  return rate * (factor_ ? *factor_ : 1.0);
+}
+
 UpdateBlocks Optimizer::blocksOf(const StateBlock& parameters, const StateBlock& gradients) const {
   UpdateBlocks blocks{parameters.values, gradients.values, {}};
   for (std::size_t i = 0; i < state_.size(); ++i) blocks.state[i] = state_[i].values;

@@ -95,9 +95,8 @@ class Optimizer {
   /// The gradient's factor from clipping by norm.
   float clipScale(const Tensor& gradients, Context& context) const;
 
-  double learningRate(std::int64_t iteration, std::int64_t epoch) const {
-    return options_.updater.learningRate().at(iteration, epoch) * (factor_ ? *factor_ : 1.0);
-  }
+  /// @throws InvalidArgument unless it is finite and not negative: a schedule may become so after its start.
+  double learningRate(std::int64_t iteration, std::int64_t epoch) const;
 
   TrainingOptions options_;
   std::shared_ptr<const double> factor_;  // of the learning rate; null: 1

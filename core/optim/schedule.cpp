@@ -116,14 +116,15 @@ double CosineSchedule::at(std::int64_t iteration, std::int64_t epoch) const {
 
 void CosineSchedule::fields(Fields& f) {
   f.field("initial", initial, "the value at the beginning", "[0, )");
-  f.field("final", final, "the value at the end, and after it");
+  f.field("final", final, "the value at the end, and after it", "[0, )");
   f.field("iterations", iterations, "when it ends", "[1, )");
   f.field("epochs", epochs, "when it ends, in place of iterations; 0: by iterations", "[0, )");
 }
 
 void CosineSchedule::validate() const {
   requireFinite(kType, "initial", initial);
-  requireFinite(kType, "final", final);
+  require(std::isfinite(final) && final >= 0, "schedule {}: final must be finite and not negative, got {}",
+          kType, final);
   requireOneUnit(*this, &CosineSchedule::iterations, "iterations");
 }
 

@@ -231,7 +231,8 @@ void DataParallel::zeroGradients() {
 }
 
 void DataParallel::updateParameters(double learningRate) {
-  require(std::isfinite(learningRate), "data parallel: the learning rate is {}", learningRate);
+  require(std::isfinite(learningRate) && learningRate >= 0,
+          "data parallel: the learning rate must be finite and not negative, got {}", learningRate);
   Model& model = usable(impl_, "data parallel").model;
   model.requireNotTrainedElsewhere("data parallel: updateParameters");
   auto& parameters = model.block(BlockKind::Parameters);

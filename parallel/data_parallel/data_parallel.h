@@ -82,8 +82,8 @@ class DataParallel {
   void zeroGradients();
   /// w -= learningRate * g for the model's parameters, with each segment's learning-rate scale; frozen
   /// segments stay. Without regularisation and clipping, which belong to updaters.
-  /// @throws InvalidArgument unless the learning rate is finite, or before the model has parameters;
-  ///         UpdateRefused for a gradient on the CPU that is not finite: the parameters stay.
+  /// @throws InvalidArgument unless the learning rate is finite and not negative, or before the model has
+  ///         parameters; UpdateRefused for a gradient on the CPU that is not finite: the parameters stay.
   void updateParameters(double learningRate);
   /// Copies the model's parameters and statistics to all replicas now. Has no effect before the first
   /// `forward`.

@@ -102,6 +102,31 @@ TEST_CASE("segments may have learning rates of their own") {
   CHECK(blocks.holds("d", 1));
 }
 
+/// A schedule from outside the library that becomes negative.
+struct Falling {
+  static constexpr std::string_view kType = "test-falling";
+  double at(std::int64_t iteration, std::int64_t) const { return 1 - 0.5 * static_cast<double>(iteration); }
+  void fields(Fields&) {}
+  void validate() const {}
+};
+
+TEST_CASE("a learning rate that becomes negative is refused in the step that would apply it") {
+  Blocks blocks({{.name = "a", .shape = {16}}});
+  Context context;
+  for (const Updater& updater :
+       {Updater(Sgd{.learningRate = Falling{}}), Updater(SignDescent{.learningRate = Falling{}})}) {
+    blocks.fill("a", 1, 1);
+    Optimizer optimizer({.updater = updater}, blocks.parameters);
+    for (int iteration = 0; iteration < 3; ++iteration)  // 1, 0.5, 0
+      optimizer.apply(blocks.parameters, blocks.gradients, iteration, 0, context);
+    CHECK_REFUSED(
+        optimizer.apply(blocks.parameters, blocks.gradients, 3, 0, context),
+        "schedule test-falling: the learning rate must be finite and not negative, but at iteration 3 it "
+        "is -0.5");
+    CHECK(blocks.holds("a", -0.5f));
+  }
+}
+
 TEST_CASE("frozen segments keep their bits and their state, and do not count in norm and penalty") {
   for (const auto& updater : allUpdaters()) {
     CAPTURE(updater.type());

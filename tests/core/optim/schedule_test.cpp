@@ -123,6 +123,7 @@ TEST_CASE("schedules refuse options out of range") {
       ExponentialSchedule{.initial = kNan},
       CosineSchedule{.iterations = 0},
       CosineSchedule{.final = kNan},
+      CosineSchedule{.final = -1},
       CosineSchedule{.epochs = -1},
       StepSchedule{.epochs = -1},
       StepSchedule{.every = 5, .epochs = 1},

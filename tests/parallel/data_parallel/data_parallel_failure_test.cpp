@@ -72,7 +72,8 @@ TEST_CASE("DataParallel refuses invalid options and inputs by name") {
        [&] {
          parallel.backward(Tensor::zeros({4, 2, 2}));
        }},
-      {"the learning rate is nan", [&] { parallel.updateParameters(NAN); }},
+      {"the learning rate must be finite and not negative, got nan", [&] { parallel.updateParameters(NAN); }},
+      {"the learning rate must be finite and not negative, got -1", [&] { parallel.updateParameters(-1); }},
       {noForward,
        [&] {
          CHECK_THROWS_AS(parallel.forward(Tensor()), InvalidArgument);
