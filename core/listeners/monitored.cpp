@@ -1,33 +1,65 @@
 #include "muster/core/listeners/monitored.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "muster/core/base/error.h"
 #include "muster/core/data/next_batch.h"
 #include "muster/core/data/training_reads.h"
 #include "muster/core/eval/any_evaluation.h"
+#include "muster/core/nn/compile/network_probe.h"
 #include "muster/core/nn/model.h"
+#include "muster/core/nn/step/network_impl.h"
 
 namespace muster {
 namespace {
 
-/// Whether the labels of the first batch are numbers, and not classes: indices, or one-hot rows.
-bool hasNumbers(DataSetIterator& data, const Model& model) {
+/// The labels of the first batch, and the weights of their rows.
+struct FirstLabels {
+  Tensor labels = {}, mask = {};  // undefined: there are none
+};
+
+FirstLabels firstLabels(DataSetIterator& data, const Model& model) {
   requireNotRead(data, "evaluate");
   data.reset(0);
   Batch first;
-  if (!nextBatch(data, first)) return false;
+  if (!nextBatch(data, first)) return {};
   const NamedTensor* const found = first.labelsOf(model.outputName());
-  if (found == nullptr) return false;
-  const Tensor& labels = found->gathered();
-  if (labels.dtype() == DType::Int64) return false;
+  if (found == nullptr) return {};
+  Tensor labels = found->gathered();
+  Tensor mask = first.lossMask(labels.shape(), model.outputName());
+  return {std::move(labels), std::move(mask)};
+}
+
+/// Whether an evaluation can be made of these labels.
+template <typename Evaluation>
+bool accepts(Evaluation evaluation, const FirstLabels& first) {
   try {
-    Evaluation(std::max<std::int64_t>(labels.shape()[-1], 2))
-        .add(labels, labels, first.lossMask(labels.shape(), model.outputName()));
-    return false;
-  } catch (const InvalidArgument&) {
+    evaluation.add(first.labels, first.labels, first.mask);
     return true;
+  } catch (const InvalidArgument&) {
+    return false;
   }
+}
+
+bool areIndices(const Tensor& labels) {
+  return labels.dtype() == DType::Int64;
+}
+
+/// Whether the labels are classes: indices, or one-hot rows.
+bool areClasses(const FirstLabels& first) {
+  return areIndices(first.labels) ||
+         accepts(Evaluation(std::max<std::int64_t>(first.labels.shape()[-1], 2)), first);
+}
+
+/// Whether the labels are 0 or 1 for each output.
+bool areBinary(const FirstLabels& first, const Model& model) {
+  if (!areIndices(first.labels))
+    return first.labels.shape().rank() >= 2 && accepts(BinaryEvaluation(first.labels.shape()[-1]), first);
+  const auto* const network = dynamic_cast<const Network*>(&model);
+  if (network == nullptr || !network->initialized()) return true;  // unknown here
+  const auto& plan = detail::NetworkProbe::of(*network).plan;
+  return plan.shapeOf(plan.outputs.front().value)[-1] == 1;
 }
 
 }  // namespace
@@ -64,9 +96,21 @@ const Monitored& Monitored::validate(std::string_view caller) const {
 }
 
 void Monitored::requireFits(std::string_view caller, Model& model) const {
-  if ((monitor == Monitor::Accuracy || monitor == Monitor::F1) && model.task() == Task::Regression)
-    require(!hasNumbers(*validation, model), "{}: a regression has no {}; monitor its loss or R2", caller,
+  const bool ofClasses = monitor == Monitor::Accuracy || monitor == Monitor::F1;
+  if (!(ofClasses && model.task() == Task::Regression) && monitor != Monitor::R2 && monitor != Monitor::Auc)
+    return;
+  const FirstLabels first = firstLabels(*validation, model);
+  if (!first.labels.defined()) return;
+  if (ofClasses)
+    require(areClasses(first), "{}: a regression has no {}; monitor its loss or R2", caller,
             monitor == Monitor::F1 ? "F1" : "accuracy");
+  else if (monitor == Monitor::R2)
+    require(!areIndices(first.labels), "{}: a classification has no R2; monitor its accuracy or loss",
+            caller);
+  else
+    require(areBinary(first, model),
+            "{}: the AUC is of sigmoid outputs, with labels of 0 or 1 for each; monitor the {}", caller,
+            areClasses(first) ? "accuracy or loss" : "loss");
 }
 
 std::string_view Monitored::name() const {

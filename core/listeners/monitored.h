@@ -61,8 +61,9 @@ struct Monitored {
   ///         it.
   /// @return itself.
   const Monitored& validate(std::string_view caller) const;
-  /// Call it when a training begins. @throws InvalidArgument for the accuracy or F1 of a regression,
-  ///         unless its labels (those of the first validation batch) are classes as one-hot rows.
+  /// Call it when a training begins. It looks at the labels of the first validation batch.
+  /// @throws InvalidArgument for the accuracy or F1 of a regression, unless its labels are classes as one-hot
+  ///         rows; for the R2 of class indices; for an AUC unless the labels are 0 or 1 for each output.
   void requireFits(std::string_view caller, Model& model) const;
   /// As in "validation accuracy".
   std::string_view name() const;

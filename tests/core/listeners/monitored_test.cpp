@@ -2,6 +2,7 @@
 
 #include "muster/core/data/in_memory.h"
 #include "muster/core/nn/multi_layer_network.h"
+#include "tests/support/batch_of.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/test.h"
 #include "tests/support/toy_data.h"
@@ -66,6 +67,27 @@ TEST_CASE("a regression has no accuracy and no F1, unless it learns classes as o
           fmt::format("me: a regression has no {}; monitor its loss or R2", name));
     CHECK(problem(monitor, Tensor::of({1, 0, 0, 1}, {2, 2})) == "");
   }
+}
+
+TEST_CASE("classes have no R2, and an AUC is of labels of 0 or 1 for each output") {
+  const auto problem = [](Monitor monitor, const Output& output, const Tensor& labels) {
+    MultiLayerNetwork network({.inputShape = {1}, .layers = {output}});
+    network.init();
+    InMemoryDataSetIterator data(Tensor::zeros({2, 1}), labels, 2);
+    const Monitored monitored{.validation = &data, .monitor = monitor};
+    return thrown<InvalidArgument>([&] { monitored.requireFits("me", network); });
+  };
+  const Output classes{.classes = 3}, binary{.units = 1, .loss = Loss::BinaryCrossEntropy},
+      labels{.units = 2, .loss = Loss::BinaryCrossEntropy},
+      numbers{.units = 1, .loss = Loss::MeanSquaredError};
+  const std::string noAuc = "me: the AUC is of sigmoid outputs, with labels of 0 or 1 for each; monitor the ";
+  CHECK(problem(Monitor::R2, classes, integers({2, 0})) ==
+        "me: a classification has no R2; monitor its accuracy or loss");
+  CHECK(problem(Monitor::R2, numbers, Tensor::of({2, 0}, {2, 1})) == "");
+  CHECK(problem(Monitor::Auc, classes, integers({2, 0})) == noAuc + "accuracy or loss");
+  CHECK(problem(Monitor::Auc, numbers, Tensor::of({2, 0.5f}, {2, 1})) == noAuc + "loss");
+  CHECK(problem(Monitor::Auc, binary, integers({1, 0})) == "");
+  CHECK(problem(Monitor::Auc, labels, Tensor::of({1, 0, 1, 1}, {2, 2})) == "");
 }
 
 TEST_CASE("the training score is the epoch's, and an own value what is measured") {
