@@ -56,13 +56,31 @@ class Epochs {
   BatchStamp stamp_;
 };
 
-/// The rate where the curve falls fastest before its lowest point. The rates' logarithms are equally spaced.
-std::optional<double> steepest(const LearningRateCurve& curve) {
+/// The last point before `lowest` that has at most a quarter of the fall behind it. Earlier points are not
+/// searched: the first averages are of few scores, whose noise can be steeper than the fall. The fall begins
+/// at the median of the first points.
+std::size_t beginOfFall(const LearningRateCurve& curve, std::size_t lowest, double smoothing) {
+  const double averaged =
+      std::ceil(1 / (1 - smoothing));  // number of scores that an average mostly consists of
+  const auto count = static_cast<std::size_t>(std::min(averaged, static_cast<double>(lowest) + 1));
+  std::vector<double> first(curve.scores.begin(), curve.scores.begin() + static_cast<std::ptrdiff_t>(count));
+  const auto middle = first.begin() + static_cast<std::ptrdiff_t>(count / 2);
+  std::ranges::nth_element(first, middle);
+  const double begun = curve.scores[lowest] + 0.75 * (*middle - curve.scores[lowest]);
+  std::size_t begin = lowest;
+  while (begin > 0 && curve.scores[begin] < begun) --begin;
+  return begin;
+}
+
+/// The rate where the curve falls fastest on the way to its lowest point. The rates' logarithms are equally
+/// spaced.
+std::optional<double> steepest(const LearningRateCurve& curve, double smoothing) {
   if (curve.scores.empty()) return {};
   const auto lowest = static_cast<std::size_t>(std::ranges::min_element(curve.scores) - curve.scores.begin());
   std::optional<double> rate;
   double fastest = 0;
-  for (std::size_t i = 1; i <= lowest && i + 1 < curve.scores.size(); ++i) {
+  for (std::size_t i = std::max<std::size_t>(1, beginOfFall(curve, lowest, smoothing));
+       i <= lowest && i + 1 < curve.scores.size(); ++i) {
     const double slope = curve.scores[i + 1] - curve.scores[i - 1];
     if (slope >= fastest) continue;
     fastest = slope;
@@ -113,7 +131,7 @@ LearningRateCurve findLearningRate(Model& model, DataSetIterator& data, const Le
     curve.diverged = !std::isfinite(penalty);
     if (curve.diverged) break;
   }
-  curve.suggestion = steepest(curve);
+  curve.suggestion = steepest(curve, range.smoothing);
   return curve;
 }
 

@@ -20,7 +20,8 @@ struct LearningRateRange {
 struct LearningRateCurve {
   std::vector<double> rates;   ///< of each step
   std::vector<double> scores;  ///< the moving average, bias corrected
-  /// Where the average falls fastest by the logarithm of the rate; nothing if it never falls.
+  /// Where the average falls fastest by the logarithm of the rate, from a quarter of its fall on, so that the
+  /// noise before it does not count; nothing if it never falls.
   std::optional<double> suggestion = {};
   bool diverged = false;
 };

@@ -20,6 +20,16 @@ ListIterator line(float last = 1) {
   return ListIterator({batchOf(Tensor::of({-1, last}, {2, 1}), Tensor::of({-3, 3}, {2, 1}))});
 }
 
+/// The rate where the curve falls fastest before its lowest point, wherever that is.
+double steepestOf(const LearningRateCurve& curve) {
+  const auto lowest = std::ranges::min_element(curve.scores) - curve.scores.begin();
+  std::size_t steepest = 1;
+  for (std::size_t i = 1; i <= static_cast<std::size_t>(lowest) && i + 1 < curve.scores.size(); ++i)
+    if (curve.scores[i + 1] - curve.scores[i - 1] < curve.scores[steepest + 1] - curve.scores[steepest - 1])
+      steepest = i;
+  return curve.rates[steepest];
+}
+
 }  // namespace
 
 TEST_CASE(
@@ -55,6 +65,41 @@ TEST_CASE(
   CHECK(high.diverged);
   CHECK(high.rates.size() < 20);
   CHECK_FALSE(high.suggestion);
+}
+
+TEST_CASE(
+    "the noise of small batches before the fall does not decide, and clean curves keep their steepest rate") {
+  const auto curveOf = [](std::uint64_t seed, std::int64_t size) {
+    std::vector<Batch> batches;
+    for (std::uint64_t b = 0; b < 50; ++b) {
+      Batch batch = classBatch({6}, size, 3, 100 * seed + b);
+      for (std::int64_t i = 0; i < size; ++i)
+        batch.features[0].value.at(i, batch.labels[0].value.at<std::int64_t>(i)) += 3;
+      batches.push_back(std::move(batch));
+    }
+    MultiLayerNetwork network(
+        {.seed = seed,
+         .updater = Sgd{},
+         .inputShape = {6},
+         .layers = {Dense{.units = 16, .activation = Activation::ReLU}, Output{.classes = 3}}});
+    network.init();
+    ListIterator data(std::move(batches));
+    return findLearningRate(network, data);
+  };
+  int misled = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    const auto noisy = curveOf(seed, 8);
+    if (steepestOf(noisy) < 1e-4) ++misled;
+    REQUIRE(noisy.suggestion);
+    CHECK(*noisy.suggestion > 1e-4);
+    CHECK(*noisy.suggestion < 10);
+  }
+  CHECK(misled > 0);  // else these curves test nothing
+  const auto clean = curveOf(1, 1000);
+  REQUIRE(clean.suggestion);
+  CHECK(*clean.suggestion / steepestOf(clean) < 3);
+  CHECK(*clean.suggestion / steepestOf(clean) > 1.0 / 3);
 }
 
 TEST_CASE("a network without an input shape takes it from the first batch") {
