@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
+#include <set>
+#include <string>
 #include <tuple>
 #include <type_traits>
 
@@ -18,7 +21,7 @@ void addAll(Registry<Module>& registry, std::type_identity<std::tuple<T...>>) {
   (registry.add(T::kType, [] { return std::make_unique<detail::ModuleOf<T>>(); }), ...);
 }
 
-/// Refuses field names that files use for a layer's settings and inputs.
+/// Refuses field names that files use for a layer's settings and inputs, or that two fields have.
 class FieldNames final : public Fields {
  public:
   explicit FieldNames(std::string_view type) : type_(type) {}
@@ -35,14 +38,25 @@ class FieldNames final : public Fields {
     check(name);
   }
 
+  /// After all fields.
+  void requireName() const {
+    require(seen_.contains("name"), "layer {}: its fields() must visit name, by which files call a layer",
+            type_);
+  }
+
  private:
-  void check(std::string_view name) const {
+  void check(std::string_view name) {
     constexpr std::string_view taken[] = {"type", "learningRate", "frozen", "device", "vertex", "inputs"};
     require(std::ranges::find(taken, name) == std::end(taken),
             "layer {}: the field name {} is reserved by model files", type_, name);
+    require(
+        seen_.emplace(name).second,
+        "layer {}: two of its fields are called {}, and files keep one value of a name; give another name",
+        type_, name);
   }
 
   std::string_view type_;
+  std::set<std::string, std::less<>> seen_;
 };
 
 }  // namespace
@@ -50,6 +64,7 @@ class FieldNames final : public Fields {
 void detail::requireFieldNames(Module& module) {
   FieldNames names(module.type());
   module.fields(names);
+  names.requireName();
 }
 
 Layer Layer::frozen() const {

@@ -11,7 +11,7 @@
 namespace muster {
 
 namespace detail {
-/// @throws InvalidArgument for a field whose name has another meaning in files.
+/// @throws InvalidArgument for a field whose name has another meaning in files or is taken, or without `name`.
 void requireFieldNames(Module& module);
 }  // namespace detail
 
@@ -53,8 +53,9 @@ class Layer {
 
   /// The layers that files can name. Register your own layer to load it from files.
   static Registry<Module>& registry();
-  /// A second call does nothing. @throws InvalidArgument if another layer has this `kType`, or for a field
-  /// called type, learningRate, frozen, device, vertex or inputs, which have another meaning in files.
+  /// A second call does nothing. @throws InvalidArgument if another layer has this `kType`; if `fields` does
+  /// not visit `name`, or visits two fields of one name, as of OutputOf and its loss; or for a field called
+  /// type, learningRate, frozen, device, vertex or inputs, which have another meaning in files.
   template <typename T>
   requires LayerOptions<T> || VertexOptions<T>
   static void registerType() {

@@ -24,7 +24,8 @@ concept LossOptions = requires(const T& loss, T& mutableLoss, std::span<const fl
 
 /// The last layer of a network with a loss of your own: `OutputOf<Quantile>{.units = 1, .loss = {.quantile =
 /// 0.9}}`. A dense layer as Output, on the CPU. Labels are float32 [N, units], or [N, T, units] with
-/// `perStep`. Files name it by the loss's type: `Layer::registerType<OutputOf<Quantile>>()`.
+/// `perStep`. Files name it by the loss's type: `Layer::registerType<OutputOf<Quantile>>()`. They keep the
+/// loss's options beside those below, so these need other names.
 template <typename T>
 struct OutputOf {
   static_assert(LossOptions<T>);

@@ -7,6 +7,7 @@
 
 #include "muster/core/base/random.h"
 #include "muster/core/io/safetensors.h"
+#include "muster/core/nn/own_output.h"
 #include "tests/core/nn/batches.h"
 #include "tests/support/arrays.h"
 #include "tests/support/list_iterator.h"
@@ -123,6 +124,25 @@ Safetensors::Entry& entry(Safetensors& file, std::string_view name) {
 }
 
 /// A layer with a field that has the name of a common layer setting.
+/// A loss with an option named as one of OutputOf.
+struct Biased {
+  static constexpr std::string_view kType = "test-biased";
+  bool bias = false;
+  double ofRow(std::span<const float>, std::span<const float>, std::span<float>) const { return 0; }
+  void fields(Fields& f) { f.field("bias", bias); }
+  void validate() const {}
+};
+
+struct Nameless {
+  static constexpr std::string_view kType = "test-nameless";
+  std::string name = {};
+  double slope = 0;
+  Shape outputShape(const Shape& input) const { return input; }
+  std::unique_ptr<ModuleProgram> compile(const ModuleBinding&, Context&) const { return nullptr; }
+  void fields(Fields& f) { f.field("slope", slope); }
+  void validate() const {}
+};
+
 struct WithFrozen {
   static constexpr std::string_view kType = "test-with-frozen";
   std::string name = {};
@@ -210,6 +230,15 @@ TEST_CASE("a layer's field must not have a name that the file format reserves") 
                 "layer test-with-frozen: the field name frozen is reserved by model files");
   CHECK_CONTAINS(thrown<InvalidArgument>([] { Layer::registry().make("test-with-frozen"); }),
                  "there is no type");
+}
+
+TEST_CASE("a layer's fields have different names, one of which is name") {
+  CHECK_REFUSED(
+      Layer::registerType<OutputOf<Biased>>(),
+      "layer test-biased: two of its fields are called bias, and files keep one value of a name; give "
+      "another name");
+  CHECK_REFUSED(Layer::registerType<Nameless>(),
+                "layer test-nameless: its fields() must visit name, by which files call a layer");
 }
 
 TEST_CASE("a user-defined updater is saved, and loaded once it is registered") {
