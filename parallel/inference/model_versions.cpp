@@ -1,5 +1,6 @@
 #include "muster/parallel/inference/model_versions.h"
 
+#include "muster/core/nn/layer_difference.h"
 #include "muster/parallel/runtime/replica_thread.h"
 
 namespace muster {
@@ -7,6 +8,8 @@ namespace {
 
 void requireSameForm(Model& model, Model& served) try {
   requireCopy(blocksOf(model), blocksOf(served), "the served model's");
+  const auto difference = layerDifference(model, served, "the served model's");
+  require(difference.empty(), "{}", difference);
 } catch (const InvalidArgument& error) {
   throw InvalidArgument(fmt::format("updateModel: the model is of another form: {}", error.what()));
 }

@@ -17,7 +17,7 @@ class ModelVersions {
 
   /// The latest version, as a source for `replicate`.
   std::shared_ptr<const Model> model() const;
-  /// @return the number of the new version. @throws InvalidArgument naming the block that differs.
+  /// @return the number of the new version. @throws InvalidArgument naming the block or layer that differs.
   std::int64_t publish(Model& model);
   std::int64_t latest() const { return current()->number; }
   /// Copies the latest version into a replica, unless the replica has it.

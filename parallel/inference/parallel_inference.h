@@ -134,7 +134,8 @@ class ParallelInference {
   /// statistics. Calls that begin after this one has returned get the new version; those in progress are
   /// computed by one of the two versions, never by a mixture. Waits for no call.
   /// @return the number of the version; the constructor's is 1.
-  /// @throws InvalidArgument naming the block that differs in shape; the old version stays in use.
+  /// @throws InvalidArgument naming the block that differs in shape, or the first layer of another type or with
+  ///         another option that counts in predictions; the old version stays in use.
   std::int64_t updateModel(Model& model);
   std::int64_t modelVersion() const;
 

@@ -1,5 +1,6 @@
 #include "muster/parallel/inference/model_versions.h"
 
+#include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_model.h"
 
@@ -52,4 +53,23 @@ TEST_CASE("a model of another form is refused, and the version stays") {
           versions.publish(larger);
         }).starts_with("updateModel: the model is of another form: "));
   CHECK(versions.latest() == 1);
+}
+
+TEST_CASE(
+    "a network is refused whose layers predict in another way, but not for names and what is of training") {
+  const auto network = [](Activation activation, std::string name, double rate, Init init) {
+    auto made = std::make_unique<MultiLayerNetwork>(MultiLayerConfiguration{
+        .inputShape = {3},
+        .layers = {Dense{.units = 4, .activation = activation, .init = init, .name = "hidden"},
+                   Dropout{.rate = rate, .name = std::move(name)}, Output{.classes = 2}}});
+    made->init();
+    return made;
+  };
+  const auto served = network(Activation::Tanh, "drop", 0.5, Init::xavier());
+  ModelVersions versions(*served);
+  CHECK_REFUSED(
+      versions.publish(*network(Activation::ReLU, "drop", 0.5, Init::xavier())),
+      "updateModel: the model is of another form: its layer hidden has the activation relu, the served "
+      "model's tanh");
+  CHECK(versions.publish(*network(Activation::Tanh, "other", 0.1, Init::he())) == 2);
 }
