@@ -75,34 +75,50 @@ void requireFew(const Table& table, const ColumnDescription& column, std::size_t
          fmt::format("; {} of its {} values are none, too many to count as missing", others, read + others));
 }
 
-/// A date with a separator that the training did not have may have another order. Warns if the training may
-/// have had it.
-/// @throws FileError naming the first one that two orders read differently, unless another date with its
-///         separator says the order.
-void requireKnownOrder(const Table& table, const ColumnDescription& column, std::size_t place,
-                       std::span<const std::int64_t> rows) {
-  if (column.kind != ColumnKind::Date) return;
+/// What is unsure of dates with a separator that the training did not have, which may have another order.
+struct UnsureOrder {
+  std::int64_t line;
+  std::string text;
+  bool surely = true;  // the training did not have the separator
+};
+
+/// The first date that two orders read differently, unless another date with its separator says the order.
+std::optional<UnsureOrder> unsureOrder(const Table& table, const ColumnDescription& column, std::size_t place,
+                                       std::span<const std::int64_t> rows) {
+  if (column.kind != ColumnKind::Date) return {};
   const bool dayFirst = column.order == DateOrder::DayMonthYear;
   // A file of an earlier version does not say which separators there were.
   const bool old = column.separators.empty();
-  const std::string_view known = !old ? column.separators : dayFirst ? "." : "-/";
-  detail::UnsureDates unsure(column.order, known);
+  const std::string_view usual = dayFirst ? "." : "-/";
+  detail::UnsureDates unsure(column.order, old ? usual : std::string_view(column.separators));
   for (const auto row : rows) unsure.add(table.cell(row, place));
   const auto cell = unsure.first();
-  if (cell.empty()) return;
-  const auto line =
-      table.line(*std::ranges::find(rows, cell, [&](std::int64_t row) { return table.cell(row, place); }));
+  if (cell.empty()) return {};
+  const auto row = std::ranges::find(rows, cell, [&](std::int64_t r) { return table.cell(r, place); });
   const auto problem = fmt::format(
-      "column {}: {} is {} with the {} first, as the model learned{}, and {} with the {} first; no date with "
-      "\"{}\" says which",
+      "column {}: {} is {} with the {} first, as was learned{}, and {} with the {} first; no date with "
+      "\"{}\" "
+      "says which",
       csvField(column.name), quoteJson(cell), detail::dayText(*daysIn(cell, column.order)),
       dayFirst ? "day" : "month",
-      old ? "" : fmt::format(" it of dates with \"{}\"", fmt::join(column.separators, "\" and \"")),
+      old ? "" : fmt::format(" of dates with \"{}\"", fmt::join(column.separators, "\" and \"")),
       detail::dayText(unsure.otherDays(cell)), dayFirst ? "month" : "day", separatorOfDate(cell));
-  if (old && dayFirst)  // 31/12/2020 is frequent, too
-    return logWarning("{}: line {}: {}; the model's order is taken", table.origin().string(), line, problem);
-  detail::failAtLine(table.origin(), line,
-                     problem + "; write the year first, or data.dateOrder of a run file says it");
+  return UnsureOrder{table.line(*row), problem, !(old && dayFirst)};  // 31/12/2020 is frequent, too
+}
+
+void logUnsureOrder(const Table& table, const UnsureOrder& unsure) {
+  logWarning("{}: line {}: {}; the order that was learned is taken", table.origin().string(), unsure.line,
+             unsure.text);
+}
+
+/// Warns if the training may have had the separator. @throws FileError if it surely had not.
+void requireKnownOrder(const Table& table, const ColumnDescription& column, std::size_t place,
+                       std::span<const std::int64_t> rows) {
+  const auto unsure = unsureOrder(table, column, place, rows);
+  if (unsure && unsure->surely)
+    detail::failAtLine(table.origin(), unsure->line,
+                       unsure->text + "; write the year first, or data.dateOrder of a run file says it");
+  if (unsure) logUnsureOrder(table, *unsure);
 }
 
 /// The place of a value among sorted ones, from 0 to 1: linear between two of them, the middle of those that
@@ -213,6 +229,20 @@ std::vector<std::int64_t> allRows(const Table& table) {
   std::vector<std::int64_t> rows(static_cast<std::size_t>(table.rows()));
   std::iota(rows.begin(), rows.end(), std::int64_t{0});
   return rows;
+}
+
+void addDateSeparators(InputDescription& description, const Table& table,
+                       std::span<const std::int64_t> rows) {
+  for (auto& column : description.columns) {
+    if (column.kind != ColumnKind::Date) continue;
+    const auto place = *table.find(column.name);
+    if (const auto unsure = unsureOrder(table, column, place, rows)) logUnsureOrder(table, *unsure);
+    for (const auto row : rows)
+      if (const char found = separatorOfDate(table.cell(row, place));
+          found != 0 && column.separators.find(found) == std::string::npos)
+        column.separators += found;
+    std::ranges::sort(column.separators);
+  }
 }
 
 Tensor tableFeatures(const InputDescription& description, const Table& table,

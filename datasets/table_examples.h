@@ -23,6 +23,11 @@ namespace muster {
 Tensor tableFeatures(const InputDescription& description, const Table& table,
                      std::span<const std::int64_t> rows);
 
+/// For held-out rows of the training's own table: adds their dates' separators to the description, with a
+/// warning if these leave the order of a date unsure, so that `tableFeatures` reads them in the training's
+/// order.
+void addDateSeparators(InputDescription& description, const Table& table, std::span<const std::int64_t> rows);
+
 /// The labels: int64 [N] classes or, for a regression, float32 [N, targets], (value - mean) / scale.
 /// @throws FileError naming the line of a label that is missing, unknown or no number.
 Tensor tableLabels(const InputDescription& description, const Table& table,

@@ -44,8 +44,9 @@ std::optional<std::string> nearestWord(std::string_view word, std::span<const st
   if (known.empty()) return {};
   const auto wanted = small(word);
   const std::string* longer = nullptr;
+  const auto rank = [&](const std::string& one) { return std::pair(one.size(), distance(word, one)); };
   for (const auto& one : known)
-    if (small(one).starts_with(wanted) && (longer == nullptr || one.size() < longer->size())) longer = &one;
+    if (small(one).starts_with(wanted) && (longer == nullptr || rank(one) < rank(*longer))) longer = &one;
   if (longer != nullptr && word.size() >= kLeastBeginning) return *longer;
   const auto& nearest = *std::ranges::min_element(
       known, {}, [&](const auto& k) { return std::pair(distance(wanted, small(k)), distance(word, k)); });

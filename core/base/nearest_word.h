@@ -11,8 +11,8 @@ namespace muster {
 
 /// The word of `known` that is nearest to `word`: the shortest one that begins with it, if it has three
 /// letters or more; else by Levenshtein's distance, in which two neighbours that have changed places are one
-/// change. Capitals count as small letters, unless words are equally near without them; the first of equal
-/// ones. Nothing if none begins with it and the distance is more than a third (rounded up) of the longer
+/// change. Capitals count as small letters; of equally near words the one with fewer changes of capitals, or
+/// the first. Nothing if none begins with it and the distance is more than a third (rounded up) of the longer
 /// word's length, or all of it: then `word` is no misspelling of any of them.
 std::optional<std::string> nearestWord(std::string_view word, std::span<const std::string> known);
 

@@ -157,9 +157,9 @@ PartHashes deal(const DataSource& d, const TensorFile& train, const std::optiona
     iterator->setMasks(std::move(masks));
     return iterator;
   };
-  requireWeightsFit(d, train);
   const auto classes = classesOf(train);
   auto& rows = into.rows = dealRows(d, classes, ImageSetIterator::kAll, test.has_value());
+  requireWeightsFit(d, train);
   into.heldOutWarnings = lackingClasses(d, classes, rows, {});
   for (const auto* const file : {&train, test ? &*test : nullptr})
     if (file && file->largest) into.largestLabels.push_back(*file->largest);

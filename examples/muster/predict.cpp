@@ -119,10 +119,6 @@ std::span<const std::string> filesOf(const Trained& trained, const std::string& 
 /// label and prediction.
 std::string predictionsOf(const Trained& trained, const PredictOptions& options) {
   DataSetIterator& data = trained.on(options.on);
-  require(
-      trained.network->outputShapes().back().second.rank() == 1,
-      "a row is written for each example, and this network has an output at each step: muster evaluate tests "
-      "it, and in a program Network::output gives the outputs of all steps");
   const auto& rows = trained.data.rows;
   const auto& numbers = options.on == "test"         ? rows.test
                         : options.on == "validation" ? rows.validation
@@ -138,6 +134,9 @@ std::string predictionsOf(const Trained& trained, const PredictOptions& options)
   while (data.next(read)) {
     read.gatherInto(batch);
     static_cast<Model&>(*trained.network).output(batch, outputs);
+    require(outputs.shape().rank() == 2,
+            "a row is written for each example, and this network has an output at each step: muster evaluate "
+            "tests it, and in a program Network::output gives the outputs of all steps");
     const auto described = outputsOf(trained, outputs.shape()[1]);
     requireFinite(outputs, batch, {number, numbers.end()}, described);
     const auto predictions = namedOutputs(described, outputs, trained.network->task());

@@ -124,9 +124,7 @@ void dispatch(FitRun& run, DataSetIterator& iterator, std::int64_t epochs, Batch
   try {
     Dispatcher(run, data, activity).dispatch(epochs);
   } catch (...) {
-    const auto where = [&] { return data.failure(); };
-    run.stopping() ? run.fail(-1, std::current_exception(), where)
-                   : run.failReading(std::current_exception(), where);
+    run.failReading(std::current_exception(), [&] { return data.failure(); });
   }
   activity.set(Activity::Kind::Idle);
 }

@@ -13,7 +13,8 @@ namespace muster {
 ///
 /// Ends after the last epoch, on a stop (each worker then gets the end of its epoch), or when the run has
 /// failed. A failure of the iterator becomes the run's failure when a worker needs what could not be read, so
-/// the rounds before it are merged, and an epoch before it ends, however far ahead the reader was.
+/// whole rounds before it are merged, and an epoch before it ends, however far ahead the reader was. After a
+/// stop no worker needs it, and it is dropped.
 /// @param first  see WatchedIterator.
 void dispatch(FitRun& run, DataSetIterator& data, std::int64_t epochs, Batch* first, Activity& activity);
 

@@ -17,9 +17,11 @@ std::optional<Batch*> WorkerBatches::waitForBatch() {
   return unlessUnread(queue().pop());
 }
 
-/// Fails the run, and returns nothing, if the batch could not be read.
+/// If the batch could not be read: the end of the epoch after a stop, which needs it no more; else fails the
+/// run and returns nothing.
 std::optional<Batch*> WorkerBatches::unlessUnread(std::optional<Batch*> batch) {
   if (batch != run_.queues.unread()) return batch;
+  if (run_.rounds.stopAsked()) return nullptr;
   run_.failUnread();
   return std::nullopt;
 }

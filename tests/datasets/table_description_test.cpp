@@ -218,12 +218,12 @@ TEST_CASE("dates of new rows with a separator that the training did not have are
   const std::string end = " says which; write the year first, or data.dateOrder of a run file says it",
                     monthFirst =
                         "f.csv: line 3: column when: \"01.09.2021\" is 2021-01-09 with the month first, "
-                        "as the model learned",
+                        "as was learned",
                     dayFirst = ", and 2021-09-01 with the day first; no date with \".\"" + end;
   const std::string twoDots = "9/27/2021,1\n01.09.2021,1\n02.09.2021,1\n";
   CHECK(refused(slashes, twoDots) == monthFirst + " it of dates with \"/\"" + dayFirst);
   CHECK(refused(dots, "04/03/2020,1\n") ==
-        "f.csv: line 2: column when: \"04/03/2020\" is 2020-03-04 with the day first, as the model learned "
+        "f.csv: line 2: column when: \"04/03/2020\" is 2020-03-04 with the day first, as was learned "
         "it of dates with \".\", and 2020-04-03 with the month first; no date with \"/\"" +
             end);
   CHECK(refused(slashes, "01/09/2021,1\n2021-09-01,1\n1 Sep 2021,1\n05.05.2021,1\n").empty());

@@ -136,6 +136,34 @@ TEST_CASE("an iterator that fails ahead of the workers fails the training where 
     }
 }
 
+TEST_CASE(
+    "a failure of the iterator beyond an early stop is no failure of the training, whichever is first") {
+  for (const bool stopFirst : {false, true})
+    for (const int prefetch : {0, 16}) {
+      INFO("stop first: ", stopFirst, ", prefetch ", prefetch);
+      ToyModel model;
+      std::atomic<bool> stopped{false}, failed{false};
+      auto data = ToyIterator::ofValues(std::vector<float>(8, 1.0f));
+      data.onNext = [&](std::int64_t epoch, std::int64_t) {
+        if (epoch == 0) return;
+        while (stopFirst && !stopped) std::this_thread::sleep_for(1ms);
+        failed = true;
+        boom();
+      };
+      const auto listener = mergedListener([&](const RecordedCall& call, Trainer& trainer) {
+        if (call.event != "epochEnd") return;
+        while (!stopFirst && !failed) std::this_thread::sleep_for(1ms);
+        trainer.stopFit();
+        stopped = true;
+      });
+      auto wrapper = toyWrapper(model, 2, 3).prefetchBuffer(prefetch).listeners({listener}).build();
+      CHECK_NOTHROW(wrapper.fit(data, 3));
+      CHECK(model.epoch() == 1);
+      CHECK(model.iteration() == 4);
+      checkTrainsAgain(wrapper, model);
+    }
+}
+
 TEST_CASE("replicas that are not copies of the model are refused") {
   const auto refusalOf = [](auto change) {
     ToyModel model;

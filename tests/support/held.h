@@ -50,8 +50,8 @@ struct Held {
 /// tolerance is 1 MiB and 16 KiB a thread: eight and four times as much. Two leaks surely exceed it:
 /// - 4 KiB in each of 1,000 calls with 6 threads: 3.9 MiB, of 1.1 allowed;
 /// - 4 KiB in each of 18 iterations of 64 workers or more: 72 KiB a worker, of 32 allowed with the 1 MiB.
-/// AddressSanitizer keeps up to 256 MiB of freed memory (quarantine_size_mb), as much again in free lists of the
-/// sizes that other calls freed before, and an eighth of it as shadow; LeakSanitizer finds leaks.
+/// AddressSanitizer keeps up to 256 MiB of freed memory (quarantine_size_mb), as much again in free lists of
+/// the sizes that other calls freed before, and an eighth of it as shadow; LeakSanitizer finds leaks.
 /// ThreadSanitizer keeps a history of each started thread, 15 MiB for 64 workers, and its shadow pages: 67 MiB
 /// were measured. Builds without it find leaks.
 inline double mebibytesOfNoise(std::ptrdiff_t threads) {

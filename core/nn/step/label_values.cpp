@@ -3,17 +3,19 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "muster/core/base/error.h"
 
 namespace muster::detail {
 namespace {
 
-constexpr float kSlack = 1e-3f;  // for rounding, as of shares that another model computed
+// For rounding, as of shares that another model computed, or that were written with two digits.
+constexpr float kSlack = 1e-3f;
+constexpr double kSlackOfSum = 0.015;
 
 /// The float32 rows of a batch's tensor in host memory: its own, or those whose numbers it has.
 class HostRows {
@@ -54,14 +56,18 @@ bool outOfRange(float label) {
   return label < -kSlack || label > 1 + kSlack;
 }
 
+double sumOf(std::span<const float> row) {
+  double sum = 0;
+  for (const float share : row) sum += share;
+  return sum;
+}
+
 /// Whether a row's labels are as its loss needs them.
 bool fits(Loss loss, std::span<const float> row) {
   bool bad = false;
   for (const float label : row) bad |= outOfRange(label);
   if (bad || loss == Loss::BinaryCrossEntropy) return !bad;
-  double sum = 0;
-  for (const float share : row) sum += share;
-  return !(std::abs(sum - 1) > kSlack);
+  return !(std::abs(sumOf(row) - 1) > kSlackOfSum);
 }
 
 [[noreturn]] void refuse(Loss loss, std::span<const float> row, const std::string& place) {
@@ -72,14 +78,16 @@ bool fits(Loss loss, std::span<const float> row) {
     throw InvalidArgument(fmt::format("loss: the label of {}{} is {}, expected {}", place, column, *found,
                                       binary ? "0 to 1" : "a share of the class, 0 to 1"));
   }
-  double sum = 0;
-  for (const float share : row) sum += share;
+  const double sum = sumOf(row);
   const bool several = std::ranges::count(row, 1.0f) > 1;
   throw InvalidArgument(fmt::format(
       "loss: the labels of {}, its shares of the classes, sum to {:.6g}, expected 1{}", place, sum,
       several    ? "; where several classes apply at once, take sigmoid outputs with BinaryCrossEntropy"
       : sum == 0 ? "; a row that has no class takes weight 0 in the mask"
-                 : ""));
+      : std::ranges::count(row, 0.0f) == std::ssize(row) - 1
+          ? "; the weight of an example is in the mask, and a loss of your own (OutputOf) may take any "
+            "numbers"
+          : ""));
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ TableOptions withoutOmitted(TableOptions options, const Table& table, const Inpu
   if (known.empty()) return options;
   const auto& names = table.names();
   const auto& label = names[table.labelColumn(options.label)];
-  std::erase_if(options.leaveOut, [&](const std::string& name) { return !among(names, name); });
+  std::erase_if(options.leaveOut, [&](const std::string& name) { return !among(names, trimmed(name)); });
   for (const auto& column : known.omitted)
     if (column.name != label && among(names, column.name) && !among(options.columns, column.name))
       options.leaveOut.push_back(column.name);

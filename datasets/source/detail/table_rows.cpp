@@ -86,7 +86,10 @@ PartHashes dealTable(const DataSource& d, const InputDescription& known, LoadedD
     else if (const auto& wanted = rowsOf(rows, part); !wanted.empty())
       logUnknownWords(known, train, wanted);
   } else {
-    for (const auto& heldOut : {rows.validation, rows.test}) logStrayValues(into.description, train, heldOut);
+    for (const auto* const heldOut : {&rows.validation, &rows.test}) {
+      logStrayValues(into.description, train, *heldOut);
+      addDateSeparators(into.description, train, *heldOut);
+    }
   }
   into.heldOutWarnings =
       lackingClasses(d, classesOf(train, into.description), rows, into.description.classes);

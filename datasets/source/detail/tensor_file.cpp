@@ -56,7 +56,7 @@ void requireMask(const std::filesystem::path& path, std::string_view name, const
   });
   if (bad == values.end()) {
     requireIn(path, values.empty() || std::ranges::any_of(values, [](float value) { return value > 0; }),
-              "{} is 0 everywhere, so there is nothing to learn from", name);
+              "{} is 0 everywhere, so {}", name, ofSteps ? "no step is real" : "no label counts");
     return;
   }
   throw FileError(path,

@@ -67,9 +67,9 @@ TEST_CASE("models and data that cannot be evaluated are refused") {
   unlabelled.labels.clear();
   CHECK_REFUSED(matrixOf({unlabelled}), "evaluate: batch 1: evaluate: a batch has no labels");
   const Tensor picture = Tensor::zeros({1, 1, 2, 2});
-  CHECK_REFUSED(
-      matrixOf({batchOf(picture, picture)}),
-      "evaluate: batch 1: evaluate: expected predictions [N, classes] or [N, T, classes], got float32 [1, 1, 2, 2] on cpu");
+  CHECK_REFUSED(matrixOf({batchOf(picture, picture)}),
+                "evaluate: batch 1: evaluate: expected predictions [N, classes] or [N, T, classes], got "
+                "float32 [1, 1, 2, 2] on cpu");
 }
 
 }  // namespace

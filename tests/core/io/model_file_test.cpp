@@ -123,7 +123,6 @@ Safetensors::Entry& entry(Safetensors& file, std::string_view name) {
   throw std::logic_error("no such tensor in the test's file");
 }
 
-/// A layer with a field that has the name of a common layer setting.
 /// A loss with an option named as one of OutputOf.
 struct Biased {
   static constexpr std::string_view kType = "test-biased";
@@ -143,6 +142,7 @@ struct Nameless {
   void validate() const {}
 };
 
+/// A layer with a field that has the name of a common layer setting.
 struct WithFrozen {
   static constexpr std::string_view kType = "test-with-frozen";
   std::string name = {};

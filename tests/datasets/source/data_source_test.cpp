@@ -498,7 +498,7 @@ TEST_CASE("values of a safetensors file that are not finite are refused, except 
 TEST_CASE("a safetensors file without examples or with a mask of zeros is refused by its name") {
   CHECK_CONTAINS(
       SequenceFile([](Safetensors& file) { file.add("labelsMask", Tensor::zeros({6})); }).refusal(),
-      "labelsMask is 0 everywhere, so there is nothing to learn from");
+      "labelsMask is 0 everywhere, so no label counts");
   CHECK_CONTAINS(SequenceFile([](Safetensors& file) {
                    file.tensors = {{"features", Tensor::zeros({0, 3})}, {"labels", Tensor::zeros({0, 1})}};
                  }).refusal(),
