@@ -221,10 +221,10 @@ TEST_CASE("dates of new rows with a separator that the training did not have are
                         "as was learned",
                     dayFirst = ", and 2021-09-01 with the day first; no date with \".\"" + end;
   const std::string twoDots = "9/27/2021,1\n01.09.2021,1\n02.09.2021,1\n";
-  CHECK(refused(slashes, twoDots) == monthFirst + " it of dates with \"/\"" + dayFirst);
+  CHECK(refused(slashes, twoDots) == monthFirst + " of dates with \"/\"" + dayFirst);
   CHECK(refused(dots, "04/03/2020,1\n") ==
         "f.csv: line 2: column when: \"04/03/2020\" is 2020-03-04 with the day first, as was learned "
-        "it of dates with \".\", and 2020-04-03 with the month first; no date with \"/\"" +
+        "of dates with \".\", and 2020-04-03 with the month first; no date with \"/\"" +
             end);
   CHECK(refused(slashes, "01/09/2021,1\n2021-09-01,1\n1 Sep 2021,1\n05.05.2021,1\n").empty());
   CHECK(refused(slashes, twoDots + "09.27.2021,1\n").empty());
@@ -238,8 +238,23 @@ TEST_CASE("dates of new rows with a separator that the training did not have are
   CHECK(refused(dots, "04/03/2020,1\n").empty());
   CHECK(log.all() ==
         Names{"warning: f.csv: line 2: column when: \"04/03/2020\" is 2020-03-04 with the day first, as "
-              "the model learned, and 2020-04-03 with the month first; no date with \"/\" says which; "
-              "the model's order is taken"});
+              "was learned, and 2020-04-03 with the month first; no date with \"/\" says which; the order "
+              "that was learned is taken"});
+}
+
+TEST_CASE("held-out rows of the training's table have its order of dates, with a warning") {
+  const auto table = tableOf("when,y\n9/27/2021,1\n9/28/2021,2\n01.09.2021,1\n");
+  InputDescription learned{
+      .columns = {
+          {.name = "when", .kind = ColumnKind::Date, .order = DateOrder::MonthDayYear, .separators = "/"}}};
+  const test::LogLines log;
+  addDateSeparators(learned, table, Rows{0, 1});
+  CHECK(learned.columns.front().separators == "/");
+  CHECK(log.all().empty());
+  addDateSeparators(learned, table, Rows{2});
+  CHECK(learned.columns.front().separators == "./");
+  CHECK_CONTAINS(log.lineWith({"\"01.09.2021\" is 2021-01-09 with the month first"}), "line 4: column when");
+  CHECK_NOTHROW(tableFeatures(learned, table, Rows{2}));
 }
 
 TEST_CASE("a table without names of columns has as many as the training's, or no label") {
