@@ -60,8 +60,7 @@ class Epochs {
 /// searched: the first averages are of few scores, whose noise can be steeper than the fall. The fall begins
 /// at the median of the first points.
 std::size_t beginOfFall(const LearningRateCurve& curve, std::size_t lowest, double smoothing) {
-  const double averaged =
-      std::ceil(1 / (1 - smoothing));  // number of scores that an average mostly consists of
+  const double averaged = std::ceil(1 / (1 - smoothing));  // scores, of which an average mostly consists
   const auto count = static_cast<std::size_t>(std::min(averaged, static_cast<double>(lowest) + 1));
   std::vector<double> first(curve.scores.begin(), curve.scores.begin() + static_cast<std::ptrdiff_t>(count));
   const auto middle = first.begin() + static_cast<std::ptrdiff_t>(count / 2);

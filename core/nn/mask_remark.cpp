@@ -95,8 +95,7 @@ std::string maskRemark(const Model& model, const Batch& first) {
   if (!hasEffect(plan, first, mask->shape()))
     return fmt::format(
         "the batches' mask called features, {}, has no effect, as it marks steps of sequences and the "
-        "network "
-        "has no such input; weights of examples have another name, such as labels",
+        "network has no such input; weights of examples have another name, such as labels",
         mask->shape().toString());
   if (mask->shape().rank() != 2 || !mask->device().isCpu()) return {};
   const bool atEnd = onlyAtEnd(*mask);
